@@ -2,6 +2,7 @@
 // Whether the model's tasks have the metrics is found when the model is traced.
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/metrics/metric_set.h"
@@ -72,10 +73,43 @@ void ValidateEarlyStopping(const muster::EarlyStoppingProto& stopping,
   }
 }
 
+// The current values are of no moment that a checkpoint holds.
+void ValidateValues(const muster::JobProto& job, std::vector<JobProblem>* problems) {
+  const muster::EvaluationProto& evaluation = job.evaluation();
+  if (!evaluation.has_values()) return;
+  const auto add = [&](std::string message, std::string remedy) {
+    problems->push_back({"evaluation.values", std::move(message), std::move(remedy)});
+  };
+  if (evaluation.values() != "current") {
+    if (evaluation.values() == "checkpoint") return;
+    add(absl::StrCat("must be checkpoint or current, not `", evaluation.values(), "`"),
+        "current: without a checkpoint, while training changes the values");
+    return;
+  }
+  if (evaluation.where() == "coordinator") {
+    add("is current, but `where: coordinator` evaluates checkpoints", "remove one of the two");
+  } else if (!evaluation.beside()) {
+    add("is for `evaluation.beside`: without that, training stands still and its current values "
+        "are evaluated anyway",
+        "add beside: true, or remove this");
+  }
+  if (job.has_early_stopping() &&
+      (!job.early_stopping().has_restore_best() || job.early_stopping().restore_best())) {
+    add("is current, but `early_stopping.restore_best` brings back the checkpoint that was "
+        "evaluated",
+        "set restore_best: false there, or remove this");
+  }
+  if (job.checkpoint().has_keep_best()) {
+    add("is current, but `checkpoint.keep_best` keeps the checkpoints that were evaluated",
+        "remove one of the two");
+  }
+}
+
 }  // namespace
 
 void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* problems) {
   ValidateMetrics(job.evaluation(), problems);
+  ValidateValues(job, problems);
   const std::string& where = job.evaluation().where();
   if (job.evaluation().has_where() && where != "workers" && where != "coordinator") {
     problems->push_back(

@@ -52,6 +52,7 @@ absl::StatusOr<FitOptions> FitOptionsOf(const pb::JobProto& job) {
                         .epochs = training.eval_every().epochs(),
                         .time = absl::Seconds(training.eval_every().seconds())};
   options.beside = job.evaluation().beside();
+  if (job.evaluation().values() == "current") options.values = EvaluatedValues::kCurrent;
   if (job.has_early_stopping()) {
     const pb::EarlyStoppingProto& stopping = job.early_stopping();
     EarlyStoppingOptions& early = options.early_stopping.emplace();

@@ -130,6 +130,26 @@ absl::StatusOr<Better> Trainer::BetterOfComputed(const std::string& metric,
                                    : absl::StrCat("computed are ", absl::StrJoin(metrics, ", "))));
 }
 
+absl::Status Trainer::CheckValues(const FitOptions& options) const {
+  if (options.values == EvaluatedValues::kCheckpoint) return absl::OkStatus();
+  std::string why;
+  if (options_.evaluate_checkpoint) {
+    why = "TrainerOptions::evaluate_checkpoint evaluates checkpoints; give one of the two";
+  } else if (!options.beside) {
+    why =
+        "FitOptions::beside is not set: training stands still, and its current values are "
+        "evaluated anyway; set it, or leave out values";
+  } else if (options.keep_best.has_value()) {
+    why = "keep_best keeps the checkpoints that were evaluated; give one of the two";
+  } else if (options.early_stopping.has_value() && options.early_stopping->restore_best) {
+    why =
+        "early_stopping.restore_best brings back the checkpoint that was evaluated; set it to "
+        "false, or leave out values";
+  }
+  if (why.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("FitOptions::values is kCurrent, but ", why));
+}
+
 absl::Status Trainer::Prepare(const FitOptions& options) {
   if (!options_.evaluation.has_value() && options.eval_every.any()) {
     return absl::InvalidArgumentError(
@@ -141,15 +161,19 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
     return absl::InvalidArgumentError(
         "FitOptions::keep_best and early_stopping.restore_best need TrainerOptions::checkpoints");
   }
+  MU_RETURN_IF_ERROR(CheckValues(options));
   const bool elsewhere = options_.evaluate_checkpoint != nullptr;
-  if ((options.beside || elsewhere) && checkpointer_ == nullptr) {
+  const bool current = options.values == EvaluatedValues::kCurrent;
+  if ((options.beside || elsewhere) && !current && checkpointer_ == nullptr) {
     return absl::InvalidArgumentError(
         absl::StrCat(elsewhere ? "TrainerOptions::evaluate_checkpoint" : "FitOptions::beside",
                      " needs TrainerOptions::checkpoints: what is evaluated while training "
-                     "goes on is a checkpoint"));
+                     "goes on is a checkpoint",
+                     elsewhere ? "" : ", unless FitOptions::values is kCurrent"));
   }
   stop_ = options.stop;
   evaluates_beside_ = options.beside || elsewhere;
+  evaluates_current_ = current;
   // What is restored runs again at once.
   if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
   rounds_ = coordinator_->runtime().rounds().on();
@@ -277,7 +301,8 @@ absl::Status Trainer::Finish(FitResult* result) {
       return absl::OkStatus();
     }
   }
-  if (evaluated()) result->last = history_.evaluations().back();
+  // A server that is lost makes steps run again while the current values are read.
+  if (evaluated() && !evaluates_current_) result->last = history_.evaluations().back();
   return RestoreBest(result);
 }
 

@@ -85,6 +85,15 @@ struct TrainerOptions {
   bool marks_run = true;
 };
 
+// What an evaluation beside training reads.
+enum class EvaluatedValues {
+  kCheckpoint,  // one that is taken for it: values of one moment, whatever dies
+  // The servers' values while training changes them, without a checkpoint and without memory of its
+  // own. Its metrics are of no one moment: batches see what training has come to by then, from the
+  // steps of Evaluation::steps on. One that is under way when the job stops is lost.
+  kCurrent,
+};
+
 struct FitOptions {
   uint32_t epochs = 1;  // as TrainOptions has them: counted from the job's beginning
   uint32_t steps_per_function = 0;
@@ -95,10 +104,13 @@ struct FitOptions {
   const std::atomic<int>* stop = nullptr;
   // Needs TrainerOptions::evaluation. Early stopping and keep_best without it: every epoch.
   EvalEvery eval_every = {};
-  // Evaluates the checkpoint that is taken for it while training goes on, at most one at a time: a
-  // point that comes while one is under way waits for its end. Early stopping then ends training
-  // some steps later than the evaluation that decides it. Needs TrainerOptions::checkpoints.
+  // Evaluates while training goes on, at most one at a time: a point that comes while one is under
+  // way waits for its end. Early stopping then ends training some steps later than the evaluation
+  // that decides it. Needs TrainerOptions::checkpoints, unless `values` says otherwise.
   bool beside = false;
+  // Of `beside`. kCurrent goes neither with keep_best and restore_best nor with
+  // TrainerOptions::evaluate_checkpoint, all of which need a checkpoint.
+  EvaluatedValues values = EvaluatedValues::kCheckpoint;
   // Both need TrainerOptions::checkpoints (restore_best does); `better` is set by the metric.
   std::optional<EarlyStoppingOptions> early_stopping = std::nullopt;
   std::optional<KeepBestOptions> keep_best = std::nullopt;
@@ -115,7 +127,8 @@ struct FitResult {
   std::optional<EarlyStoppingState> early_stopping;  // folders' names are those of PathOf
   bool stopped_early = false;
   std::vector<BestCheckpoint> best;  // of keep_best, the best first
-  // Of the values that the servers have now, if they have been evaluated.
+  // Of the values that the servers have now, if they have been evaluated: not beside training with
+  // EvaluatedValues::kCurrent.
   std::optional<Evaluation> last;
   bool restored_best = false;  // these are those of the best evaluation, not of the last step
   // When training has come to its end, before the best values were brought back; empty if it was
@@ -159,6 +172,7 @@ class Trainer {
 
  private:
   absl::Status Prepare(const FitOptions& options);
+  absl::Status CheckValues(const FitOptions& options) const;
   absl::StatusOr<FitResult> FitPrepared(const FitOptions& options);
   absl::Status RestoreIfFound(const FitOptions& options);
   absl::StatusOr<Better> BetterOfComputed(const std::string& metric, const char* option) const;
@@ -181,8 +195,10 @@ class Trainer {
                                      const OnEvalProgress& progress) const;
   // Evaluations beside training (trainer_beside.cc).
   class Beside;
+  // `checkpoint`: its name; empty: the current values.
   absl::Status BeginBeside(const EvaluationPoint& point, const std::string& checkpoint);
-  // Measures the checkpoint in that directory, which stays as long, on any thread.
+  // Measures the checkpoint in that directory, which stays as long, on any thread. Empty: the
+  // current values.
   absl::StatusOr<std::function<absl::StatusOr<Measured>(const std::atomic<int>* stop)>> MeasuringOf(
       const std::string& directory);
   void SetPending(std::optional<PendingEvaluation> pending);
@@ -218,7 +234,8 @@ class Trainer {
   std::optional<BestCheckpoints> best_;
   const std::atomic<int>* stop_ = nullptr;  // of Fit
   bool evaluates_beside_ = false;           // the same; or by evaluate_checkpoint
-  bool rounds_ = false;                     // the same
+  bool evaluates_current_ = false;          // beside training, without a checkpoint
+  bool rounds_ = false;                     // whether Fit trains in rounds
   std::unique_ptr<Beside> beside_;          // under way
   bool taken_up_ = false;                   // it is one of a former coordinator
   std::atomic<uint64_t> trained_steps_{0};

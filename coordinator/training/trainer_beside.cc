@@ -28,8 +28,9 @@ void Trainer::SetPending(std::optional<PendingEvaluation> pending) {
 }
 
 absl::Status Trainer::BeginBeside(const EvaluationPoint& point, const std::string& checkpoint) {
-  // Checkpoints from now on tell whoever goes on with the job to evaluate this one.
-  SetPending(PendingEvaluation{checkpoint, point.steps, point.epoch});
+  // Checkpoints from now on tell whoever goes on with the job to evaluate this one. Nobody has what
+  // are the current values now.
+  if (!checkpoint.empty()) SetPending(PendingEvaluation{checkpoint, point.steps, point.epoch});
   MU_ASSIGN_OR_RETURN(Beside::MeasureFunction measure, MeasuringOf(PathOf(checkpoint)));
   beside_ = std::make_unique<Beside>(point, checkpoint, std::move(measure));
   return absl::OkStatus();
@@ -68,7 +69,7 @@ absl::Status Trainer::GoOnBeside() {
     history_.SetPending(pending);
   }
   absl::Status begun = absl::NotFoundError("evaluations are not beside training any more");
-  if (evaluates_beside_)
+  if (evaluates_beside_ && kept_ != nullptr)
     begun = BeginBeside({.steps = pending.steps, .epoch = pending.epoch}, pending.checkpoint);
   taken_up_ = begun.ok();
   return begun.ok() || (DependsOnEvaluation() && !MayGiveUp(begun)) ? begun : GiveUpBeside(begun);

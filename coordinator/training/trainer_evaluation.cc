@@ -19,7 +19,7 @@ bool AskedToStop(const std::atomic<int>* stop) { return stop != nullptr && stop-
 }  // namespace
 
 bool Trainer::WantsCheckpoint() const {
-  return evaluates_beside_ || best_.has_value() ||
+  return (evaluates_beside_ && !evaluates_current_) || best_.has_value() ||
          (stopping_.has_value() && stopping_->options().restore_best);
 }
 
@@ -48,7 +48,7 @@ absl::StatusOr<bool> Trainer::EvaluateAt(const EvaluationPoint& point) {
     MU_ASSIGN_OR_RETURN(checkpoint, TakeCheckpoint());
     MarkBest(checkpoint);
   }
-  if (evaluates_beside_ && !checkpoint.empty()) {
+  if (evaluates_beside_ && (evaluates_current_ || !checkpoint.empty())) {
     const absl::Status begun = BeginBeside(point, checkpoint);
     if (begun.ok()) return true;
     return Record(point, begun);

@@ -49,6 +49,34 @@ TEST(JobEvaluation, BesideTrainingNeedsEvaluationsThere) {
     EXPECT_EQ(ProblemsOf(Evaluated(absl::StrCat("evaluation: {beside: true}\n", with))), "");
 }
 
+TEST(JobEvaluation, CurrentValuesGoWithNothingThatNeedsACheckpoint) {
+  const auto current = [](const std::string& keys, const std::string& lines = "") {
+    return ProblemsOf(Evaluated(absl::StrCat("evaluation: {values: current", keys, "}", lines)));
+  };
+  EXPECT_EQ(current(", beside: true", "\nearly_stopping: {metric: auc, restore_best: false}"), "");
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {values: checkpoint}")), "");
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {values: now}")),
+            "job.yaml:9:22: `evaluation.values` must be checkpoint or current, not `now`; current: "
+            "without a checkpoint, while training changes the values\n");
+  EXPECT_EQ(current(""),
+            "job.yaml:9:22: `evaluation.values` is for `evaluation.beside`: without that, training "
+            "stands still and its current values are evaluated anyway; add beside: true, or remove "
+            "this\n");
+  EXPECT_EQ(current(", where: coordinator"),
+            "job.yaml:9:22: `evaluation.values` is current, but `where: coordinator` evaluates "
+            "checkpoints; remove one of the two\n");
+  for (const char* restore : {"", ", restore_best: true"}) {
+    EXPECT_EQ(
+        current(", beside: true", absl::StrCat("\nearly_stopping: {metric: auc", restore, "}")),
+        "job.yaml:9:22: `evaluation.values` is current, but `early_stopping.restore_best` "
+        "brings back the checkpoint that was evaluated; set restore_best: false there, or "
+        "remove this\n");
+  }
+  EXPECT_EQ(current(", beside: true", "\ncheckpoint: {keep_best: {metric: auc}}"),
+            "job.yaml:9:22: `evaluation.values` is current, but `checkpoint.keep_best` keeps the "
+            "checkpoints that were evaluated; remove one of the two\n");
+}
+
 TEST(JobEvaluation, OneUnitSaysHowOften) {
   EXPECT_EQ(ProblemsOf(Trained("eval_every: {}")),
             "job.yaml:18:12: `training.eval_every` must have one of steps, epochs and seconds, not "

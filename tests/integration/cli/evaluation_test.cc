@@ -114,6 +114,26 @@ TEST_F(EvaluationTest, InTheCoordinatorsProcessAsOnTheWorkers) {
   EXPECT_LE(steps(ReportOf("end")), 300u);
 }
 
+// Without a checkpoint but the last; what the report says of the end is of the values at the end.
+TEST_F(EvaluationTest, OfTheCurrentValuesBesideTraining) {
+  ASSERT_EQ(Train(EvaluatedJob("epochs: 3, batch_size: 20, eval_every: {epochs: 1}",
+                               "evaluation: {beside: true, values: current}\n"
+                               "checkpoint: {every: never, keep: 0}\n"),
+                  "run"),
+            0)
+      << Output();
+  const Json report = ReportOf("run");
+  EXPECT_THAT(StepsOf(report["evaluations"]), ElementsAre(100, 200, 300));
+  for (const Json& evaluation : report["evaluations"]) {
+    EXPECT_EQ(evaluation["examples"], 500);
+    EXPECT_EQ(evaluation["checkpoint"], "");
+  }
+  EXPECT_THAT(Checkpoints("run"), SizeIs(1)) << "that of the end";
+  // Nothing was trained while the last one ran.
+  EXPECT_NEAR(report["eval"]["rmse"].get<double>(),
+              report["evaluations"][2]["metrics"]["rmse"].get<double>(), 1e-9);
+}
+
 TEST_F(EvaluationTest, BySteps) {
   ASSERT_EQ(Train(EvaluatedJob("epochs: 2, batch_size: 20, eval_every: {steps: 70}"), "run"), 0)
       << Output();

@@ -1,0 +1,159 @@
+// A trainer that evaluates the current values beside training, without a checkpoint.
+#include <gmock/gmock.h>
+
+#include <algorithm>
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "tests/conformance/evaluated_job.h"
+
+namespace mu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using testing::EvaluatedJobTest;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kRecords;
+using testing::kSum;
+using ::testing::Not;
+using ::testing::SizeIs;
+using testing::StatusIs;
+
+class EvaluationOfCurrentTest : public EvaluatedJobTest {
+ protected:
+  TrainerOptions WithoutCheckpoints() {
+    TrainerOptions options = Options();
+    options.checkpoints.reset();
+    return options;
+  }
+};
+
+TEST_F(EvaluationOfCurrentTest, WithoutACheckpoint) {
+  // The mean absolute error is how many epochs were trained, on the mean over the batches.
+  TrainerOptions options = WithoutCheckpoints();
+  MU_ASSERT_OK_AND_ASSIGN(
+      options.evaluation->function, c().DefineFunction("epochs", [&](FunctionBuilder& f) {
+        const Sym id = Cast(f.NextBatch(test_)["id"], kFloat32);
+        f.Return("prediction", id * 0.0f + Cast(Read(sum_), kFloat32) / static_cast<float>(kSum));
+        f.Return("label", id * 0.0f);
+      }));
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 6,
+                                       .eval_every = {.epochs = 1},
+                                       .beside = true,
+                                       .values = EvaluatedValues::kCurrent}));
+  ASSERT_THAT(result.evaluations, SizeIs(6)) << "the end waits for the last one";
+  for (size_t i = 0; i < 6; ++i) {
+    const Evaluation& evaluation = result.evaluations[i];
+    EXPECT_EQ(evaluation.steps, 10 * (i + 1)) << "where it began";
+    EXPECT_EQ(evaluation.examples, uint64_t{kRecords});
+    // The next one waits for its end, so training is not further.
+    EXPECT_GE(evaluation.metrics.at("mae"), i + 1 - 1e-5);
+    EXPECT_LE(evaluation.metrics.at("mae"), std::min<size_t>(i + 2, 6) + 1e-5);
+    EXPECT_EQ(evaluation.checkpoint, "");
+  }
+  EXPECT_FALSE(result.last.has_value()) << "whoever wants that of the end evaluates it";
+  EXPECT_EQ(Sum(), 6 * kSum);
+  EXPECT_FALSE(FileExists(cluster_->directory() + "/checkpoints"));
+}
+
+TEST_F(EvaluationOfCurrentTest, TrainingGoesOn) {
+  TrainerOptions options = Options();
+  MU_ASSERT_OK_AND_ASSIGN(options.evaluation->function, DefineSlow());
+  uint64_t steps = 0, steps_then = 0;
+  options.callbacks.on_step = [&](const TrainEvent& event) { steps = event.steps; };
+  options.callbacks.on_evaluation = [&](const Evaluation&) { steps_then = steps; };
+  std::atomic<int> checkpoints = 0;
+  options.callbacks.on_checkpoint = [&](const std::string&) { ++checkpoints; };
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 3,
+                                       .steps_per_function = 1,
+                                       .eval_every = {.epochs = 2},
+                                       .beside = true,
+                                       .values = EvaluatedValues::kCurrent}));
+  ASSERT_THAT(result.evaluations, SizeIs(1));
+  EXPECT_EQ(result.evaluations[0].steps, 20u);
+  EXPECT_GT(steps_then, 20u);
+  EXPECT_EQ(checkpoints, 0);
+}
+
+TEST_F(EvaluationOfCurrentTest, EarlyStoppingThatRestoresNothing) {
+  Trainer trainer(&c(), WithoutCheckpoints());
+  MU_ASSERT_OK_AND_ASSIGN(
+      const FitResult result,
+      trainer.Fit({.epochs = 200,
+                   .beside = true,
+                   .values = EvaluatedValues::kCurrent,
+                   .early_stopping = EarlyStoppingOptions{
+                       .metric = "mae", .patience = 2, .restore_best = false}}));
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_LT(result.train.end.steps, 2000u);
+  EXPECT_FALSE(result.restored_best);
+}
+
+// Nobody has these values any more: it is lost, and the next one is due where it is due.
+TEST_F(EvaluationOfCurrentTest, WhatWasUnderWayIsLost) {
+  FitOptions fit = {.epochs = 3,
+                    .eval_every = {.epochs = 1},
+                    .beside = true,
+                    .values = EvaluatedValues::kCurrent};
+  {
+    std::atomic<int> stop = 0;
+    TrainerOptions options = Options();
+    MU_ASSERT_OK_AND_ASSIGN(options.evaluation->function, DefineSlow());
+    options.callbacks.on_step = [&](const TrainEvent& event) { stop = event.steps > 11 ? 1 : 0; };
+    Trainer trainer(&c(), std::move(options));
+    FitOptions stopped = fit;
+    stopped.steps_per_function = 1;
+    stopped.stop = &stop;
+    MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(stopped));
+    EXPECT_TRUE(result.train.stopped);
+    EXPECT_THAT(result.evaluations, IsEmpty()) << "it had only begun";
+    MU_ASSERT_OK_AND_ASSIGN(const std::string saved, trainer.Save());
+    MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(saved));
+    EXPECT_FALSE(TrainingHistory::Parse(manifest.user_state()).pending().has_value());
+  }
+  Restart();
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(fit));
+  std::vector<uint64_t> steps;
+  for (const Evaluation& evaluation : result.evaluations) steps.push_back(evaluation.steps);
+  EXPECT_THAT(steps, AllOf(Not(Contains(10)), Contains(30)));
+}
+
+TEST_F(EvaluationOfCurrentTest, RefusedWithWhatNeedsACheckpoint) {
+  const auto refuses = [&](Trainer& trainer, FitOptions fit, const char* why) {
+    fit.values = EvaluatedValues::kCurrent;
+    fit.eval_every = {.epochs = 1};
+    EXPECT_THAT(trainer.Fit(fit),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("FitOptions::values is kCurrent"), HasSubstr(why))));
+  };
+  {
+    Trainer trainer(&c(), Options());
+    refuses(trainer, {}, "beside is not set");
+    refuses(trainer, {.beside = true, .keep_best = KeepBestOptions{.metric = "mae"}},
+            "keep_best keeps");
+    refuses(trainer, {.beside = true, .early_stopping = EarlyStoppingOptions{.metric = "mae"}},
+            "set it to false");
+  }
+  TrainerOptions options = Options();
+  options.evaluate_checkpoint = [](const std::string&, const std::atomic<int>*,
+                                   std::vector<std::string>*) -> absl::StatusOr<Evaluation> {
+    return absl::InternalError("nothing is evaluated");
+  };
+  Trainer elsewhere(&c(), std::move(options));
+  refuses(elsewhere, {.beside = true}, "evaluate_checkpoint evaluates checkpoints");
+  EXPECT_EQ(Sum(), 0);
+}
+
+}  // namespace
+}  // namespace mu
