@@ -112,7 +112,9 @@ std::string RunOfCheckpoint(const std::string& checkpoint) {
   if (BaseName(folder) != "checkpoints" && BaseName(folder) != "followed") return "";
   std::string run = DirectoryOf(folder);
   // A checkpoint may have been copied into a folder of this name.
-  return FileExists(JoinPath(run, "job.json")) ? run : "";
+  const bool is_run =
+      FileExists(JoinPath(run, "job.json")) || FileExists(JoinPath(run, "run.json"));
+  return is_run ? run : "";
 }
 
 void CheckOutputs(const std::vector<PlannedOutput>& outputs, const std::vector<InputFile>& inputs,

@@ -26,8 +26,8 @@ std::vector<InputFile> RunFilesOf(const std::string& job_dir);
 // The same and the report of what was trained there: for a command that reads the run.
 std::vector<InputFile> FilesOfTrainedRun(const std::string& job_dir);
 
-// The directory of the run, if there is one, in which the checkpoint still lies:
-// RUN/checkpoints/NAME or RUN/followed/NAME. Otherwise empty.
+// The directory of the run, a job's or a program's, if there is one, in which the checkpoint still
+// lies: RUN/checkpoints/NAME or RUN/followed/NAME. Otherwise empty.
 std::string RunOfCheckpoint(const std::string& checkpoint);
 
 struct PlannedOutput {

@@ -121,6 +121,10 @@ TEST_F(OutputCheckTest, WhatMusterKeepsInARun) {
   for (const char* folder : {"run/checkpoints/ckpt-1", "run/followed/ckpt-1", "run/logs"})
     MU_ASSERT_OK(MakeDirectories(Path(folder)));
   EXPECT_EQ(RunOfCheckpoint(Path("run/checkpoints/ckpt-1")), "") << "nothing says that a job ran";
+  MU_ASSERT_OK(MakeDirectories(Path("program/checkpoints/ckpt-1")));
+  MU_ASSERT_OK(WriteFileAtomic(Path("program/run.json"), ""));
+  EXPECT_EQ(FileIdentity(RunOfCheckpoint(Path("program/checkpoints/ckpt-1"))),
+            FileIdentity(Path("program")));
   for (const char* file : {"run/job.json", "run/logs/coordinator.log"})
     MU_ASSERT_OK(WriteFileAtomic(Path(file), ""));
   const std::string run = RunOfCheckpoint(Path("run/checkpoints/ckpt-1"));
