@@ -157,8 +157,9 @@ absl::Status JobSession::TakeLock() {
 
 absl::Status JobSession::Record(const std::string& status) {
   record_.status = status;
-  MU_RETURN_IF_ERROR(UnmarkRun(options_.job_dir));  // of a program that trained here before
-  return WriteJobRecord(options_.job_dir, record_);
+  MU_RETURN_IF_ERROR(WriteJobRecord(options_.job_dir, record_));
+  // Of a program that trained here before. Not first: the record of before may say "done".
+  return UnmarkRun(options_.job_dir);
 }
 
 void JobSession::RecordFailure() {
