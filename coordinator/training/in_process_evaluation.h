@@ -14,10 +14,11 @@ namespace mu {
 // Makes the model's variables and tables as the job has them, and says how it is measured.
 using DefineEvaluation = std::function<absl::StatusOr<EvaluationSpec>(Coordinator&)>;
 
-// For TrainerOptions::evaluate_checkpoint. Of the options, `name`, `seed`, `job_fingerprint` and
-// `default_optimizer` are those of the job. The cluster begins with the first checkpoint, stays for
-// the next ones, and ends with the last copy of what is returned. One call at a time. Errors are
-// those of InProcess, `define`, Coordinator::Restore and Trainer::Evaluate.
+// For TrainerOptions::evaluate_checkpoint. Of the options, `name`, `seed`, `job_fingerprint`,
+// `default_optimizer` and `default_partitioner` are those of the job. The cluster begins with the
+// first checkpoint, stays for the next ones, and ends with the last copy of what is returned. One
+// call at a time. Errors are those of InProcess, `define`, Coordinator::Restore and
+// Trainer::Evaluate.
 CheckpointEvaluator EvaluateInProcess(ClusterOptions options, DefineEvaluation define);
 
 }  // namespace mu
