@@ -9,6 +9,7 @@
 #include "common/base/crc32c.h"
 #include "common/env/file.h"
 #include "common/optimizer/optimizer_settings.h"
+#include "common/sharding/partition.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "coordinator/cluster/position_file.h"
@@ -39,6 +40,7 @@ std::string SumWithout(const std::string& digits, std::string* json, size_t* pla
 // What a server would load: the value, and the optimizer's slots.
 struct Saved {
   std::string value, optimizer;
+  std::vector<int64_t> partitions;  // first rows of a variable's; empty: not known
   bool operator==(const Saved&) const = default;
   std::string ToString() const { return absl::StrCat(value, ", ", optimizer); }
 };
@@ -47,9 +49,11 @@ template <typename Message>  // CheckpointProto or RoutingProto
 std::map<std::string, Saved> Describe(const Message& message) {
   std::map<std::string, Saved> all;
   for (const auto& v : message.variables())
-    all[v.name()] = {Describe(v), DescribeOptimizer(v.optimizer())};
+    all[v.name()] = {Describe(v),
+                     DescribeOptimizer(v.optimizer()),
+                     {v.partition_starts().begin(), v.partition_starts().end()}};
   for (const auto& t : message.tables())
-    all[t.name()] = {Describe(t), DescribeOptimizer(t.optimizer())};
+    all[t.name()] = {Describe(t), DescribeOptimizer(t.optimizer()), {}};
   return all;
 }
 
@@ -120,8 +124,16 @@ absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
   return manifest;
 }
 
+pb::RoutingProto WithPartitions(pb::RoutingProto routing) {
+  for (pb::VariableProto& variable : *routing.mutable_variables()) {
+    if (!variable.partition_starts().empty()) continue;
+    for (const int64_t start : PartitionStarts(variable)) variable.add_partition_starts(start);
+  }
+  return routing;
+}
+
 absl::Status CheckFits(const pb::CheckpointProto& manifest, const pb::RoutingProto& routing) {
-  const auto saved = Describe(manifest), wanted = Describe(routing);
+  const auto saved = Describe(manifest), wanted = Describe(WithPartitions(routing));
   std::vector<std::string> differences;
   const std::string frozen = DescribeOptimizer({});
   for (const auto& [name, wants] : wanted) {
@@ -133,6 +145,11 @@ absl::Status CheckFits(const pb::CheckpointProto& manifest, const pb::RoutingPro
                (it->second.optimizer != wants.optimizer && wants.optimizer != frozen)) {
       differences.push_back(absl::StrCat("'", name, "' is ", wants.ToString(), " in the job and ",
                                          it->second.ToString(), " in the checkpoint"));
+    } else if (!it->second.partitions.empty() && it->second.partitions != wants.partitions) {
+      differences.push_back(
+          absl::StrCat("'", name, "' has ", wants.partitions.size(), " partitions in the job and ",
+                       it->second.partitions.size(),
+                       " in the checkpoint, and needs the partitioner with which it was saved"));
     }
   }
   for (const auto& [name, has] : saved) {

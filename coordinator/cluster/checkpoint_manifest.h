@@ -22,9 +22,12 @@ absl::Status WriteManifest(const std::string& directory, const pb::CheckpointPro
 // and leases are in what is returned, as of kCheckpointFormat.
 absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory);
 
+// `routing` with the partitions that its variables will have, where they are not placed yet.
+pb::RoutingProto WithPartitions(pb::RoutingProto routing);
+
 // OK if what the checkpoint holds fits what the job has created: the same variables and tables by
-// name, with the same types and shapes. Otherwise INVALID_ARGUMENT that names the first few
-// differences.
+// name, with the same types, shapes and partitions. Otherwise INVALID_ARGUMENT that names the first
+// few differences.
 absl::Status CheckFits(const pb::CheckpointProto& manifest, const pb::RoutingProto& routing);
 
 }  // namespace mu

@@ -12,6 +12,7 @@
 #include "common/optimizer/optimizer_settings.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 
 namespace mu {
 namespace {
@@ -62,7 +63,7 @@ class Planner {
           const pb::RoutingProto& model, std::vector<WarmStartProblem>* problems)
       : spec_(spec),
         saved_(DescribeAll(checkpoint)),
-        model_(DescribeAll(model)),
+        model_(DescribeAll(WithPartitions(model))),
         problems_(problems) {
     taken_.set_slots(spec.slots);
   }

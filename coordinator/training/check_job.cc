@@ -179,7 +179,9 @@ absl::Status CheckCheckpointFits(const muster::JobProto& job, const ModelRegistr
   // Optimizers and partitions are the coordinator's to choose.
   for (pb::VariableProto& variable : *created.mutable_variables()) {
     for (const pb::VariableProto& saved : manifest.variables()) {
-      if (saved.name() == variable.name()) *variable.mutable_optimizer() = saved.optimizer();
+      if (saved.name() != variable.name()) continue;
+      *variable.mutable_optimizer() = saved.optimizer();
+      *variable.mutable_partition_starts() = saved.partition_starts();
     }
   }
   for (pb::TableProto& table : *created.mutable_tables()) {

@@ -171,6 +171,27 @@ TEST(CheckpointManifest, SlotsMustBeThoseOfTheJob) {
   EXPECT_THAT(CheckFits(manifest, routing), HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+// A server would find it out later, from the shape of one of its parts.
+TEST(CheckpointManifest, PartitionsMustBeThoseOfTheJob) {
+  pb::RoutingProto routing;
+  *routing.add_variables() = Variable("a", {8, 2});
+  pb::CheckpointProto manifest;
+  *manifest.mutable_variables() = routing.variables();
+  for (const int64_t start : {0, 3, 6}) manifest.mutable_variables(0)->add_partition_starts(start);
+  EXPECT_THAT(CheckFits(manifest, routing),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'a' has 1 partitions in the job and 3 in the checkpoint, and "
+                                 "needs the partitioner with which it was saved")));
+  routing.mutable_variables(0)->mutable_partitioner()->set_fixed_shards(3);
+  MU_EXPECT_OK(CheckFits(manifest, routing));
+  routing.mutable_variables(0)->mutable_partitioner()->set_fixed_shards(4);
+  EXPECT_THAT(CheckFits(manifest, routing), HasCode(absl::StatusCode::kInvalidArgument));
+  // What is placed already has its partitions.
+  *routing.mutable_variables(0)->mutable_partition_starts() =
+      manifest.variables(0).partition_starts();
+  MU_EXPECT_OK(CheckFits(manifest, routing));
+}
+
 TEST(CheckpointManifest, ADamagedOneIsRefusedByName) {
   MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("manifest"));
   EXPECT_THAT(ReadManifest(directory.path()), HasCode(absl::StatusCode::kNotFound));

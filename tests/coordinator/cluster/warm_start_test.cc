@@ -124,6 +124,15 @@ TEST_F(WarmStartTest, WhatDoesNotFit) {
   EXPECT_THAT(Plan({.map = {{"user", "member"}}}), ElementsAre("member=user"));
 }
 
+TEST_F(WarmStartTest, AVariableOfOtherPartitions) {
+  const WarmStartSpec spec{.map = {{"deep/w0", "tower/w0"}}};
+  for (const int64_t start : {0, 2}) saved_.mutable_variables(1)->add_partition_starts(start);
+  EXPECT_THAT(Plan(spec), IsEmpty());
+  EXPECT_THAT(Only(), HasSubstr("cut into other partitions"));
+  model_.mutable_variables(1)->mutable_partitioner()->set_fixed_shards(2);
+  EXPECT_THAT(Plan(spec), ElementsAre("tower/w0=deep/w0"));
+}
+
 TEST_F(WarmStartTest, SlotsOfAnotherOptimizer) {
   saved_.clear_variables();
   AddVariable(&saved_, "bias", {}, /*adagrad=*/true);
