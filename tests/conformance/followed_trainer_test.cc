@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -283,6 +284,34 @@ TEST_F(FollowedTrainerTest, AnEvaluationThatFailsIsDoneByTheNextCall) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bad has no good record")));
   MU_ASSERT_OK_AND_ASSIGN(const std::vector<Evaluation> all, FollowAll());
   EXPECT_THAT(all, SizeIs(1));
+}
+
+// It gives the code that a damaged checkpoint gives.
+TEST_F(FollowedTrainerTest, DamagedDataIsNoDamagedCheckpoint) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+    MU_ASSERT_OK(trainer.Save().status());
+  }
+  std::ofstream(Run() + "/bad.csv.gz") << "no gzip file\n";
+  MU_ASSERT_OK_AND_ASSIGN(const auto own, Follower());
+  const auto damaged = [&](Coordinator& there) -> absl::StatusOr<EvaluationSpec> {
+    MU_ASSIGN_OR_RETURN(EvaluationSpec spec, DefineIn(there));
+    MU_ASSIGN_OR_RETURN(
+        spec.data, there.CreateDataset(
+                       Csv({Run() + "/bad.csv.gz"}).Id("id", 0, 0).Batch(1).Epochs(1).Name("bad")));
+    MU_ASSIGN_OR_RETURN(spec.function, there.DefineFunction("bad", [&](FunctionBuilder& f) {
+      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
+      f.Return("prediction", id);
+      f.Return("label", id);
+    }));
+    return spec;
+  };
+  EXPECT_THAT(Follow(own.get(), Run(), damaged),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad.csv.gz")));
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<Evaluation> all, FollowAll());
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_NEAR(all[0].metrics.at("mae"), 1, 1e-5);
 }
 
 }  // namespace

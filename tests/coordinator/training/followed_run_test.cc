@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/crc32c.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -43,7 +44,13 @@ class FollowedRunTest : public ::testing::Test {
     pb::CheckpointProto manifest;
     manifest.set_format_version(kCheckpointFormat);
     manifest.set_steps(100 * number);
-    MU_ASSERT_OK(WriteFileAtomic(JoinPath(Folder(number), "ps-0.safetensors"), "values"));
+    constexpr char kName[] = "ps-0.safetensors", kText[] = "values";
+    constexpr size_t kBytes = sizeof kText - 1;
+    pb::CheckpointFileProto* file = manifest.add_files();
+    file->set_name(kName);
+    file->set_bytes(kBytes);
+    file->set_crc32c(ExtendCrc32c(0, kText, kBytes));
+    MU_ASSERT_OK(WriteFileAtomic(JoinPath(Folder(number), kName), kText));
     MU_ASSERT_OK(WriteManifest(Folder(number), manifest));
   }
   void End(const std::string& status) {
@@ -198,10 +205,24 @@ TEST_F(FollowedRunTest, ADamagedOneIsWrittenDownAndOthersAreTriedAgain) {
   MU_ASSERT_OK_AND_ASSIGN(const std::string folder, run.Next(nullptr));
   EXPECT_THAT(run.Add(folder, absl::UnavailableError("a server was lost")),
               HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(run.Add(folder, absl::DataLossError("the data is damaged, not the checkpoint")),
+              HasCode(absl::StatusCode::kDataLoss));
   EXPECT_THAT(run.evaluations(), IsEmpty());
+  MU_ASSERT_OK(WriteFileAtomic(JoinPath(folder, "ps-0.safetensors"), "VALUES"));
   MU_ASSERT_OK(run.Add(folder, absl::DataLossError("a checksum")));
   ASSERT_THAT(run.evaluations(), SizeIs(1));
   EXPECT_EQ(run.evaluations()[0].examples, 0u);
+  EXPECT_THAT(Follow(&run), IsEmpty());
+}
+
+TEST_F(FollowedRunTest, ADamagedManifestIsADamagedCheckpoint) {
+  Complete(1);
+  End("done");
+  FollowedRun run = Open();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string folder, run.Next(nullptr));
+  MU_ASSERT_OK(WriteFileAtomic(JoinPath(folder, kManifestName), "no manifest"));
+  MU_ASSERT_OK(run.Add(folder, ReadManifest(folder).status()));
+  EXPECT_THAT(run.evaluations(), SizeIs(1));
   EXPECT_THAT(Follow(&run), IsEmpty());
 }
 
