@@ -66,7 +66,7 @@ void Trainer::EndCheckpoints() {
 void Trainer::MarkRunAs(RunStatus status) {
   if (!options_.marks_run || run_.empty()) return;
   // The run is that of a newer coordinator.
-  if (absl::IsAborted(coordinator_->runtime().ended())) return;
+  if (coordinator_->runtime().IsSuperseded()) return;
   if (const absl::Status marked = MarkRun(run_, status); !marked.ok())
     MU_LOG(WARN, "whoever follows the run is not told whether it is over: {}", marked);
 }

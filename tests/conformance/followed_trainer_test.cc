@@ -12,6 +12,7 @@
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/job_epoch.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/training/follow.h"
 #include "coordinator/training/run_status.h"
@@ -195,6 +196,17 @@ TEST_F(FollowedTrainerTest, ARunWhoseMachinesFailIsNot) {
     Trainer trainer(&c(), std::move(options));
     EXPECT_THAT(trainer.Fit({.epochs = 100'000}), HasCode(absl::StatusCode::kUnavailable));
   }
+  EXPECT_FALSE(RunIsOver(Run()));
+}
+
+// It asks the run's folder: this coordinator need not have heard of the other one.
+TEST_F(FollowedTrainerTest, WhoeverIsReplacedSaysNothingOfTheRun) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+    MU_ASSERT_OK(ClaimEpoch(Run()).status());
+  }
+  EXPECT_TRUE(FileExists(Run() + "/run.json"));
   EXPECT_FALSE(RunIsOver(Run()));
 }
 
