@@ -1,7 +1,7 @@
 // Every call of the API, each in a few lines: all_calls in_process|local|HOST:PORT
 //
-// It makes its own data, trains a small model of ratings, and checks what it reads back; then a
-// second coordinator continues the job from the first one's checkpoint.
+// It makes its own data, trains a small model of ratings, and checks what it reads back; then other
+// coordinators evaluate the first one's checkpoint, and continue the job from it.
 #include <unistd.h>
 
 #include <cstdio>
@@ -112,6 +112,19 @@ absl::StatusOr<mu::Dataset> TrainingData(mu::Coordinator& c, const std::string& 
                              .Epochs(kEpochs));
 }
 
+absl::StatusOr<mu::Dataset> TestData(mu::Coordinator& c, const std::string& folder) {
+  return c.CreateDataset(Ratings(folder).Name("test").Records(10, {9}).Epochs(1));
+}
+
+absl::StatusOr<mu::Function> DefineForward(mu::Coordinator& c, const Parameters& p,
+                                           const mu::Dataset& test) {
+  return c.DefineFunction("forward", [&](mu::FunctionBuilder& f) {
+    mu::BatchRef batch = f.NextBatch(test);
+    f.Return("prediction", Predict(p, batch));
+    f.Return("label", batch["rating"]);
+  });
+}
+
 absl::Status Run(mu::Coordinator& c, const std::string& folder) {
   // From now on the loss of a server does not end the job.
   c.EnableRecovery(folder + "/checkpoints", mu::RecoveryMode::kAll);
@@ -119,8 +132,7 @@ absl::Status Run(mu::Coordinator& c, const std::string& folder) {
   c.BoundStaleness(1000);
   MU_ASSIGN_OR_RETURN(Parameters p, CreateParameters(c));
   MU_ASSIGN_OR_RETURN(mu::Dataset train, TrainingData(c, folder));
-  MU_ASSIGN_OR_RETURN(mu::Dataset test,
-                      c.CreateDataset(Ratings(folder).Name("test").Records(10, {9}).Epochs(1)));
+  MU_ASSIGN_OR_RETURN(mu::Dataset test, TestData(c, folder));
   MU_ASSIGN_OR_RETURN(uint64_t batches, c.BatchesInEpoch(train));
   std::printf("%llu batches in an epoch\n", static_cast<unsigned long long>(batches));
 
@@ -136,12 +148,7 @@ absl::Status Run(mu::Coordinator& c, const std::string& folder) {
         f.Return("loss", loss);
         f.Return("worker", f.WorkerIndex());
       }));
-  MU_ASSIGN_OR_RETURN(mu::Function forward,
-                      c.DefineFunction("forward", [&](mu::FunctionBuilder& f) {
-                        mu::BatchRef batch = f.NextBatch(test);
-                        f.Return("prediction", Predict(p, batch));
-                        f.Return("label", batch["rating"]);
-                      }));
+  MU_ASSIGN_OR_RETURN(mu::Function forward, DefineForward(c, p, test));
   MU_ASSIGN_OR_RETURN(mu::Function count, c.DefineFunction("count", [&](mu::FunctionBuilder& f) {
     f.Return("count", mu::Read(p.counter));
   }));
@@ -273,6 +280,25 @@ absl::Status BeginWarm(mu::Coordinator& c, const std::string& folder) {
   return absl::OkStatus();
 }
 
+// The checkpoints of Run, each evaluated once, as from another program while it trains.
+absl::Status FollowRun(mu::Coordinator& c, const std::string& folder) {
+  // Else it would wait for more of them. A mu::Trainer says so itself.
+  MU_RETURN_IF_ERROR(mu::MarkRun(folder, mu::RunStatus::kDone));
+  const auto define = [&](mu::Coordinator& own) -> absl::StatusOr<mu::EvaluationSpec> {
+    mu::EvaluationSpec spec;
+    MU_ASSIGN_OR_RETURN(const Parameters p, CreateParameters(own));
+    MU_ASSIGN_OR_RETURN(spec.data, TestData(own, folder));
+    MU_ASSIGN_OR_RETURN(spec.function, DefineForward(own, p, spec.data));
+    spec.outputs = mu::ForwardOf(mu::Task::kRegression);
+    spec.metrics = {"rmse"};
+    return spec;
+  };
+  MU_ASSIGN_OR_RETURN(const std::vector<mu::Evaluation> evaluations,
+                      mu::Follow(&c, folder, define));
+  EXPECT(!evaluations.empty() && evaluations.back().examples == 400);
+  return mu::MarkRun(folder, mu::RunStatus::kRunning);  // Continue goes on with it
+}
+
 absl::Status RunAll(const std::string& where, const std::string& folder) {
   WriteRatings(folder + "/ratings.csv");
   WriteClicks(folder + "/clicks.tsv");
@@ -287,8 +313,13 @@ absl::Status RunAll(const std::string& where, const std::string& folder) {
   if (where == "in_process" || where == "local") {
     mu::ClusterOptions another = options;
     another.job_dir = folder + "/another";
+    {
+      MU_ASSIGN_OR_RETURN(auto c, Cluster(where, another));
+      MU_RETURN_IF_ERROR(BeginWarm(*c, folder));
+    }
+    another.job_dir = folder + "/follower";
     MU_ASSIGN_OR_RETURN(auto c, Cluster(where, another));
-    MU_RETURN_IF_ERROR(BeginWarm(*c, folder));
+    MU_RETURN_IF_ERROR(FollowRun(*c, folder));
   }
   MU_ASSIGN_OR_RETURN(auto c, Cluster(where, options));
   MU_RETURN_IF_ERROR(Continue(*c, folder));
