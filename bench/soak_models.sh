@@ -14,7 +14,7 @@ mnist=$(realpath "${MUSTER_DATA:-data}/mnist")
 clicks=$record/clicks
 [[ -e $clicks/test.tsv.gz ]] || "$bin/coordinator" make-data criteo --rows=5000000 --test_rows=50000 --seed=1 --out="$clicks"
 
-# Each for some three minutes on two cores, so that servers are lost in most runs.
+# Each for some three minutes on two cores.
 job() {
   local file=deploy/jobs/$1.yaml epochs='^  epochs: [0-9]+$'  # of `training`, and not of an eval_every
   [[ $(grep -cE "$epochs" "$file") == 1 ]] || { echo "$file: no line \`  epochs: N\`, or several" >&2; exit 1; }

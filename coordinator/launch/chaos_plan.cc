@@ -1,5 +1,7 @@
 #include "coordinator/launch/chaos_plan.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -8,6 +10,9 @@
 
 namespace mu {
 namespace {
+
+constexpr absl::Duration kLongest = absl::Hours(24 * 365 * 100);  // whose events have numbers
+constexpr double kBefore = 2;  // events between whose places and `after` others may be
 
 absl::Status Wrong(const std::string& rule, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(
@@ -70,13 +75,23 @@ absl::StatusOr<ChaosPlan> ChaosPlan::Parse(const std::string& text) {
       if (!absl::SimpleAtoi(number, &seed)) return Wrong(rule, "seed must be a whole number");
       continue;
     }
+    if (absl::string_view time = rule; absl::ConsumePrefix(&time, "after=")) {
+      if (!absl::ParseDuration(time, &plan.after_) || plan.after_ < absl::ZeroDuration() ||
+          plan.after_ > kLongest) {
+        return Wrong(rule, "after must be a time such as 90s or 1h");
+      }
+      continue;
+    }
     MU_ASSIGN_OR_RETURN(Rule parsed, ParseRule(rule));
     plan.rules_.push_back(parsed);
   }
   if (plan.rules_.empty()) return Wrong(text, "there is none");
   for (size_t i = 0; i < plan.rules_.size(); ++i) {
-    plan.rules_[i].random = SplitMix(Mix64(seed) + i);
-    plan.rules_[i].next = Interval(&plan.rules_[i]);
+    Rule& rule = plan.rules_[i];
+    rule.seed = Mix64(Mix64(seed) + i);
+    rule.number =
+        static_cast<uint64_t>(std::max(0.0, absl::FDivDuration(plan.after_, rule.every) - kBefore));
+    while (rule.At() < plan.after_) ++rule.number;
   }
   return plan;
 }
@@ -84,13 +99,13 @@ absl::StatusOr<ChaosPlan> ChaosPlan::Parse(const std::string& text) {
 std::optional<ChaosEvent> ChaosPlan::Next() {
   Rule* first = nullptr;
   for (Rule& rule : rules_) {
-    if (rule.left > 0 && (first == nullptr || rule.next < first->next)) first = &rule;
+    if (rule.left > 0 && (first == nullptr || rule.At() < first->At())) first = &rule;
   }
   if (first == nullptr) return std::nullopt;
-  ChaosEvent event{first->next, first->worker, first->action, first->duration,
-                   first->random.Next()};
+  const ChaosEvent event{first->At() - after_, first->worker, first->action, first->duration,
+                         Mix64(first->seed ^ Mix64(first->number))};
   --first->left;
-  first->next += Interval(first);
+  ++first->number;
   return event;
 }
 

@@ -4,7 +4,8 @@
 // A rule is ROLE:ACTION:every=TIME[:for=TIME][:count=N]. Roles: worker, ps. Actions: kill
 // (SIGKILL), hang (SIGSTOP, and SIGCONT after `for`, 15 s by default), drain (SIGTERM). Intervals
 // vary between a half and three halves of `every`; `count` ends a rule after so many. The same text
-// gives the same events. Pure: no clock, thread or process.
+// gives the same events. "after=TIME" leaves out what comes before and begins there, so that runs
+// of which each is shorter than `every` can share one plan. Pure: no clock, thread or process.
 #pragma once
 
 #include <cstdint>
@@ -42,13 +43,19 @@ class ChaosPlan {
     absl::Duration every;
     absl::Duration duration = absl::Seconds(15);
     uint64_t left = UINT64_MAX;
-    absl::Duration next;
-    SplitMix random{0};
+    uint64_t seed = 0;
+    uint64_t number = 0;  // of its next event
+
+    // Each event has a place of its own, `every` after the one before, and is at most a quarter of
+    // that away from it. So a plan can begin anywhere without going through what comes before.
+    absl::Duration At() const {
+      return every * (0.75 + number + SplitMix(seed + number).Unit() / 2);
+    }
   };
   static absl::StatusOr<Rule> ParseRule(const std::string& text);
-  static absl::Duration Interval(Rule* rule) { return rule->every * (0.5 + rule->random.Unit()); }
 
   std::vector<Rule> rules_;
+  absl::Duration after_;
 };
 
 }  // namespace mu

@@ -40,6 +40,9 @@ class Soaking {
   absl::Status Train(const SoakJob& job, bool disturbed);
   absl::StatusOr<std::string> MakeDirectory(const SoakJob& job) const;
   absl::Duration LimitOf(const SoakJob& job) const;
+  // Preemptions go on from run to run: each run's own clock would spare those that are shorter than
+  // the time between two.
+  absl::Duration DisturbedSoFar() const;
   void Tell(const SoakVerdict& verdict) const;
 
   const SoakOptions& options_;
@@ -82,11 +85,21 @@ absl::Duration Soaking::LimitOf(const SoakJob& job) const {
   return absl::InfiniteDuration();
 }
 
+absl::Duration Soaking::DisturbedSoFar() const {
+  double seconds = 0;
+  for (const SoakRecord& record : records_) {
+    if (record.preemption == options_.preemption) seconds += record.seconds;
+  }
+  return absl::Milliseconds(std::llround(seconds * 1000));
+}
+
 absl::Status Soaking::Train(const SoakJob& job, bool disturbed) {
   MU_ASSIGN_OR_RETURN(const std::string directory, MakeDirectory(job));
   SoakRun run{"", directory, LimitOf(job)};
-  // Other moments in each run, and the same ones whenever this run is made again.
-  if (disturbed) run.chaos = absl::StrCat(options_.preemption, ",seed=", records_.size() + 1);
+  if (disturbed) {
+    run.chaos =
+        absl::StrCat(options_.preemption, ",after=", absl::FormatDuration(DisturbedSoFar()));
+  }
   const int64_t began = absl::ToUnixSeconds(absl::Now());
   MU_ASSIGN_OR_RETURN(SoakRecord record, job.train(run));
   record.job = job.name;

@@ -28,8 +28,8 @@ inline constexpr char kSoakPageName[] = "index.html";
 
 // What one run is asked for.
 struct SoakRun {
-  // Faults to inject (coordinator/launch/chaos_plan.h), with a seed of the run's own; for
-  // ClusterOptions::chaos. Empty: none.
+  // Faults to inject (coordinator/launch/chaos_plan.h), which go on where those of the record's
+  // earlier runs ended; for ClusterOptions::chaos. Empty: none.
   std::string chaos;
   // An empty folder of the run's own, absolute. It is removed if the run ends well.
   std::string directory;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -50,6 +51,32 @@ TEST(ChaosPlanTest, TheSameTextGivesTheSameEventsAnotherSeedOthers) {
   EXPECT_NE(times("worker:kill:every=1s,seed=3"), times("worker:kill:every=1s,seed=4"));
 }
 
+// As runs do that share a plan, of which each is shorter than the time between two events.
+TEST(ChaosPlanTest, PartsOfAPlanMakeTheWhole) {
+  const std::string text = "worker:kill:every=20s,ps:kill:every=3m,seed=5";
+  const absl::Duration part = absl::Seconds(50), end = 100 * part;
+  std::vector<std::pair<absl::Duration, uint64_t>> whole, parts;
+  MU_ASSERT_OK_AND_ASSIGN(ChaosPlan plan, ChaosPlan::Parse(text));
+  for (auto event = plan.Next(); event->at < end; event = plan.Next())
+    whole.emplace_back(event->at, event->choice);
+  for (absl::Duration begin; begin < end; begin += part) {
+    MU_ASSERT_OK_AND_ASSIGN(ChaosPlan later, ChaosPlan::Parse(absl::StrCat(
+                                                 text, ",after=", absl::FormatDuration(begin))));
+    for (auto event = later.Next(); event->at < part; event = later.Next())
+      parts.emplace_back(begin + event->at, event->choice);
+  }
+  EXPECT_NEAR(whole.size(), 250 + 27, 2);
+  EXPECT_EQ(parts, whole);
+}
+
+TEST(ChaosPlanTest, BeginsAfterYearsAtOnce) {
+  MU_ASSERT_OK_AND_ASSIGN(ChaosPlan plan,
+                          ChaosPlan::Parse("worker:kill:every=1ms:count=2,after=500000h"));
+  EXPECT_LE(plan.Next()->at, absl::Milliseconds(2));
+  EXPECT_TRUE(plan.Next().has_value());
+  EXPECT_FALSE(plan.Next().has_value()) << "count is of what comes afterwards";
+}
+
 TEST(ChaosPlanTest, CountEndsARule) {
   MU_ASSERT_OK_AND_ASSIGN(ChaosPlan plan, ChaosPlan::Parse("ps:drain:every=1s:count=2"));
   EXPECT_TRUE(plan.Next().has_value());
@@ -69,7 +96,9 @@ TEST(ChaosPlanTest, MistakesAreNamed) {
            {"worker:kill:for=1s", "no key `for`"},
            {"worker:kill:count=3", "`every` is missing"},
            {"worker:kill:every=1s:count=none", "count must be"},
-           {"worker:kill:every=1s,seed=x", "seed must be"}}) {
+           {"worker:kill:every=1s,seed=x", "seed must be"},
+           {"worker:kill:every=1s,after=-1s", "after must be"},
+           {"worker:kill:every=1s,after=inf", "after must be"}}) {
     const auto plan = ChaosPlan::Parse(text);
     EXPECT_THAT(plan.status(), HasCode(absl::StatusCode::kInvalidArgument)) << text;
     EXPECT_THAT(std::string(plan.status().message()), HasSubstr(said));

@@ -56,9 +56,10 @@ TEST_F(SoakTest, JobsTakeTurnsAndEachHasItsUndisturbedRun) {
   MU_ASSERT_OK_AND_ASSIGN(const SoakResult result, Soak(options_, {Job("a"), Job("b")}));
   EXPECT_EQ(result.runs, 6u);
   EXPECT_EQ(result.flagged, 0u);
-  EXPECT_THAT(runs_, ElementsAre("a ", "a worker:kill:every=1s,seed=2", "b ",
-                                 "b worker:kill:every=1s,seed=4", "a worker:kill:every=1s,seed=5",
-                                 "b worker:kill:every=1s,seed=6"));
+  EXPECT_THAT(
+      runs_,
+      ElementsAre("a ", "a worker:kill:every=1s,after=0", "b ", "b worker:kill:every=1s,after=20s",
+                  "a worker:kill:every=1s,after=40s", "b worker:kill:every=1s,after=1m"));
   EXPECT_EQ(limits_[0], absl::InfiniteDuration());
   EXPECT_EQ(limits_[1], absl::Minutes(10) + absl::Seconds(200));
   EXPECT_THAT(told_[1],
@@ -73,7 +74,15 @@ TEST_F(SoakTest, ALaterSoakGoesOnWithTheRecord) {
   MU_ASSERT_OK(Soak(options_, {Job("a")}).status());
   MU_ASSERT_OK_AND_ASSIGN(const auto records, ReadRecords(options_.record));
   EXPECT_EQ(records.size(), 4u);
-  EXPECT_THAT(runs_[3], HasSubstr("seed=4"));
+  EXPECT_THAT(runs_[3], HasSubstr("after=20s"));
+}
+
+TEST_F(SoakTest, OtherPreemptionsBeginAnew) {
+  options_.preemption = "worker:kill:every=1s";
+  MU_ASSERT_OK(Soak(options_, {Job("a")}).status());
+  options_.preemption = "worker:kill:every=2s";
+  MU_ASSERT_OK(Soak(options_, {Job("a")}).status());
+  EXPECT_EQ(runs_[3], "a worker:kill:every=2s,after=0");
 }
 
 TEST_F(SoakTest, AnUndisturbedRunComesAgainAfterAWhile) {
