@@ -47,7 +47,9 @@ void Core::DriveScans() {
     if (!IsAside(id) && worker.leaving.empty()) workers.push_back(id);
   }
   for (auto& [id, scan] : scans_) {
-    const auto name = [&](uint32_t file) { return scan.dataset->files(static_cast<int>(file)); };
+    const auto name = [&scan = scan](uint32_t file) {
+      return scan.dataset->files(static_cast<int>(file));
+    };
     for (const FileScan::Silence& silence : scan.files.Silent(now_)) {
       Note(Level::kWarning, "worker ", silence.worker.value(), " has not finished looking through ",
            name(silence.first), " (", silence.files, " files are left) for ",
