@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs, builds and tests. Usage: tests/run.sh [--asan|--tsan|--threadsafety|--debug] [--label REGEX] [--no-install]
+# Installs, builds and tests. Usage: tests/run.sh [--asan|--tsan|--threadsafety|--debug] [--label REGEX] [--product] [--no-install]
 #   --asan, --tsan    the same tests under a sanitizer (TSan: only what is free of gRPC)
 #   --threadsafety    builds everything with Clang's thread-safety analysis; runs no test
+#   --product         with --threadsafety: the coordinator and the daemons only
 #   --label REGEX     tests with such a label: unit, cluster (real processes), sim (100,000 simulated histories), memory
 #                     (100,000 functions), long (minutes); default unit|cluster|sim|memory. Of unit and sim alone,
 #                     nothing else is built
@@ -13,16 +14,22 @@ cd "$(dirname "$0")/.."
 preset=release
 label=
 install=yes
+product=no
 while (($#)); do
   case $1 in
     --asan | --tsan | --threadsafety | --debug) preset=${1#--} ;;
     --label) label=${2:?--label needs a regular expression}; shift ;;
     --no-install) install=no ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --product) product=yes ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see --help" >&2; exit 2 ;;
   esac
   shift
 done
+if [[ $product == yes && $preset != threadsafety ]]; then
+  echo "run.sh: --product goes with --threadsafety only: tests need everything" >&2
+  exit 2
+fi
 
 if [[ $install == yes ]]; then deploy/install_packages.sh; fi
 if [[ -z ${MUSTER_DATA:-} && -d ../shared/data ]]; then MUSTER_DATA=$(cd ../shared/data && pwd); fi
@@ -37,6 +44,7 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 cmake --preset "$preset" >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
 rm -f "$folder.configure.log"
 targets=()
+if [[ $product == yes ]]; then targets=(--target coordinator --target psserver --target worker); fi
 if [[ $label =~ ^(unit|sim)([|](unit|sim))*$ ]]; then
   for name in ${label//|/ }; do targets+=(--target "tests_$name"); done
 fi
