@@ -10,6 +10,10 @@
 namespace mu {
 namespace {
 
+// Of the best value: two evaluations of a job that has converged differ by less, and workers that
+// train at their own pace give other values each time.
+constexpr double kSeen = 0.005;
+
 // NaN: not defined, or not measured.
 double ValueOf(const Evaluation& evaluation, const std::string& metric) {
   const auto found = evaluation.metrics.find(metric);
@@ -37,7 +41,10 @@ std::string DescribeWorseEnd(const std::string& metric, const std::vector<Evalua
     best = &evaluation;
     best_value = value;
   }
-  if (best == nullptr || MetricText(best_value) == MetricText(last)) return "";
+  if (best == nullptr || std::abs(best_value - last) < kSeen * std::abs(best_value) ||
+      MetricText(best_value) == MetricText(last)) {
+    return "";
+  }
   return absl::StrCat(
       "the last evaluation is worse than the best one: ", metric, " is ", Described(end, last),
       ", and was ", Described(*best, best_value),

@@ -9,7 +9,8 @@
 namespace mu {
 
 // What to say where `metric` of the evaluation at the `end` is worse than the best one of those on
-// the way, as people read it (MetricText); else nothing. `metric` is one that BetterOf knows.
+// the way by 0.5% of that one, and as people read it (MetricText); else nothing. `metric` is one
+// that BetterOf knows.
 std::string DescribeWorseEnd(const std::string& metric, const std::vector<Evaluation>& on_the_way,
                              const Evaluation& end);
 

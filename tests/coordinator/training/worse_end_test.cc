@@ -43,7 +43,10 @@ TEST(WorseEnd, GoesByTheMetricsDirection) {
 
 TEST(WorseEnd, SaysNothingWhereNothingIsSeenToBeWorse) {
   EXPECT_EQ(SaidOf("rmse", {0.5}), "") << "itself";
-  EXPECT_EQ(SaidOf("rmse", {0.50001, 0.50002}), "") << "both are 0.5000 for who reads it";
+  EXPECT_EQ(SaidOf("rmse", {0.000001, 0.000002}), "") << "both are 0.0000 for who reads it";
+  EXPECT_EQ(SaidOf("auc", {0.7926, 0.7911}), "") << "as much as from one run to the next";
+  EXPECT_NE(SaidOf("auc", {0.7926, 0.7876}), "");
+  EXPECT_NE(SaidOf("rmse", {0, 0.001}), "");
   EXPECT_EQ(SaidOf("rmse", {kUndefined, 0.5}), "");
   EXPECT_EQ(SaidOf("rmse", {0.5, kUndefined}), "") << "has a warning of its own";
   EXPECT_NE(SaidOf("rmse", {0.5, kUndefined, 0.6}), "");
