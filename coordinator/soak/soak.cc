@@ -6,9 +6,12 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "common/base/status.h"
 #include "common/base/steady_now.h"
@@ -88,7 +91,9 @@ absl::Duration Soaking::LimitOf(const SoakJob& job) const {
 absl::Duration Soaking::DisturbedSoFar() const {
   double seconds = 0;
   for (const SoakRecord& record : records_) {
-    if (record.preemption == options_.preemption) seconds += record.seconds;
+    // Not the whole run: nothing is preempted while it starts.
+    if (record.preemption == options_.preemption)
+      seconds += record.train_seconds > 0 ? record.train_seconds : record.seconds;
   }
   return absl::Milliseconds(std::llround(seconds * 1000));
 }
@@ -151,6 +156,13 @@ absl::Status WriteSoakPage(const SoakOptions& options) {
 absl::StatusOr<SoakResult> Soak(const SoakOptions& options, const std::vector<SoakJob>& jobs) {
   if (jobs.empty()) return absl::InvalidArgumentError("there is no job to soak");
   MU_RETURN_IF_ERROR(ChaosPlan::Parse(options.preemption).status());
+  for (const absl::string_view rule : absl::StrSplit(options.preemption, ',')) {
+    if (absl::StartsWith(absl::StripAsciiWhitespace(rule), "after=")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("preemptions `", options.preemption,
+                       "`: after= is what a soak adds for each run; leave it out"));
+    }
+  }
   MU_RETURN_IF_ERROR(MakeDirectories(options.record));
   FileLock lock;
   MU_RETURN_IF_ERROR(

@@ -58,8 +58,8 @@ TEST_F(SoakTest, JobsTakeTurnsAndEachHasItsUndisturbedRun) {
   EXPECT_EQ(result.flagged, 0u);
   EXPECT_THAT(
       runs_,
-      ElementsAre("a ", "a worker:kill:every=1s,after=0", "b ", "b worker:kill:every=1s,after=20s",
-                  "a worker:kill:every=1s,after=40s", "b worker:kill:every=1s,after=1m"));
+      ElementsAre("a ", "a worker:kill:every=1s,after=0", "b ", "b worker:kill:every=1s,after=19s",
+                  "a worker:kill:every=1s,after=38s", "b worker:kill:every=1s,after=57s"));
   EXPECT_EQ(limits_[0], absl::InfiniteDuration());
   EXPECT_EQ(limits_[1], absl::Minutes(10) + absl::Seconds(200));
   EXPECT_THAT(told_[1],
@@ -74,7 +74,7 @@ TEST_F(SoakTest, ALaterSoakGoesOnWithTheRecord) {
   MU_ASSERT_OK(Soak(options_, {Job("a")}).status());
   MU_ASSERT_OK_AND_ASSIGN(const auto records, ReadRecords(options_.record));
   EXPECT_EQ(records.size(), 4u);
-  EXPECT_THAT(runs_[3], HasSubstr("after=20s"));
+  EXPECT_THAT(runs_[3], HasSubstr("after=19s"));
 }
 
 TEST_F(SoakTest, OtherPreemptionsBeginAnew) {
@@ -144,6 +144,9 @@ TEST_F(SoakTest, RefusesWrongPreemptionsAndNoJobs) {
   options_.preemption = "worker:eat:every=1s";
   EXPECT_THAT(Soak(options_, {Job("a")}),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("eat")));
+  options_.preemption = "worker:kill:every=1s, after=3s";
+  EXPECT_THAT(Soak(options_, {Job("a")}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("leave it out")));
 }
 
 TEST_F(SoakTest, OneSoakAtATimeWritesARecord) {
