@@ -10,7 +10,7 @@ namespace mu {
 void Core::On(event::ScanWanted& e) {
   if (const absl::Status over = ended(); !over.ok()) return Do(action::ScanDone{e.scan, over});
   if (e.files.empty()) return Do(action::ScanDone{e.scan, absl::OkStatus()});
-  scans_.try_emplace(e.scan, std::move(e.dataset), FileScan(e.files, options_.scan_patience));
+  scans_.try_emplace(e.scan, Scan{std::move(e.dataset), FileScan(e.files, options_.scan_patience)});
   scan_ = true;
 }
 
