@@ -28,6 +28,22 @@ TEST(Simulation, ThreadsShareNothing) {
   EXPECT_EQ(alone.virtual_time, together.virtual_time);
 }
 
+// The loop of docs/simulation.md runs a million histories of each of these.
+TEST(Simulation, EachModeHasAScenario) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    const auto draw = [seed](const char* name) { return DrawScenario(seed, *FindScenario(name)); };
+    const Scenario async = draw("async");
+    EXPECT_FALSE(async.most_late.has_value());
+    EXPECT_FALSE(async.most_ahead.has_value());
+    EXPECT_EQ(async.replicas, 0u);
+    EXPECT_TRUE(draw("late").most_late.has_value());
+    EXPECT_TRUE(draw("ahead").most_ahead.has_value());
+    EXPECT_GT(draw("sync").replicas, 0u);
+    EXPECT_GT(draw("groups").evaluations, 0u);
+  }
+}
+
 // What a kind of fault leaves in a trace, beside the strike itself: a line of a process whose name
 // begins with `who`, and whose text with `what`.
 struct Mark {

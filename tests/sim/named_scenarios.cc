@@ -50,6 +50,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits sync_groups = {.checkpoint_every = kOften, .sync = true, .groups = true};
   static const std::vector<NamedScenario> scenarios = {
       {"everything", {}},
+      {"async", {.late = false, .ahead = false, .sync = false}},
       {"late", {.late = true}},
       {"ahead", {.recover_shard = false, .ahead = true}},
       {"sync", {.sync = true}},
