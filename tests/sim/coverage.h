@@ -42,7 +42,9 @@ inline constexpr std::string_view kMoments[] = {
     "push partly inherited", "push wholly inherited", "push refused at gate", "push too late",
     "push not acknowledged", "push waits for cut", "cut waits", "fence waits", "save waits",
     "save shared", "save ended", "restore verifies", "restore waits", "restore repeated",
-    "restore keeps again", "restore is here", "restore fails", "placed anew"};
+    "restore keeps again", "restore is here", "restore fails", "placed anew",
+    // With fewer steps than `replicas`, since the epoch has no more.
+    "small round ends epoch"};
 
 // One of kMoments; other names do not compile.
 class Moment {
@@ -81,6 +83,8 @@ class Coverage {
     std::string name;
     uint64_t histories = 0;
   };
+  // That have seen it.
+  uint64_t Histories(Moment moment) const { return counts_[Seen::kMoment][moment.index()]; }
   // What a history of the simulation can show; the rest is named by Unreachable().
   std::vector<Row> Rows() const;
   std::string Table() const;

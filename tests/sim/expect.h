@@ -35,12 +35,14 @@ inline std::string Replay(const std::string& scenario, const Summary& summary) {
       "\nreplay: build/tests/cluster_sim --scenario=", scenario, " --seed=", seed, " --trace\n");
 }
 
-// `histories` of the scenario pass, from seed 0 on.
-inline void ExpectHolds(const std::string& scenario, uint64_t histories) {
-  ASSERT_NE(FindScenario(scenario), nullptr) << scenario;
-  const Summary summary = RunMany(0, histories / kSlower, 1, *FindScenario(scenario));
+// `histories` of the scenario pass, from seed 0 on, and one of a hundred sees what it is there for.
+inline void ExpectHolds(const NamedScenario& scenario, uint64_t histories) {
+  const Summary summary = RunMany(0, histories / kSlower, 1, scenario.limits);
   EXPECT_EQ(summary.histories, histories / kSlower);
-  EXPECT_EQ(summary.failures, 0u) << Replay(scenario, summary);
+  EXPECT_EQ(summary.failures, 0u) << Replay(scenario.name, summary);
+  if (!scenario.shows.has_value()) return;
+  EXPECT_GE(summary.coverage.Histories(*scenario.shows), histories / kSlower / 100)
+      << "too few histories see: " << kMoments[scenario.shows->index()];
 }
 
 // The name of a row as a test's: ps_drains becomes PsDrains.

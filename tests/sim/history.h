@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace mu::sim {
 struct NamedScenario {
   std::string name;
   ScenarioLimits limits;
+  std::optional<Moment> shows = {};  // what it is there for: some of its histories have to see it
 };
 // All faults together, and one for each promise of tests/conformance that concerns decisions.
 const std::vector<NamedScenario>& NamedScenarios();

@@ -6,10 +6,11 @@
 namespace mu::sim {
 namespace {
 
-// With these faults and no others, on a reliable network unless `limits` says more.
+// With these faults and no others, on a reliable network unless `limits` says more. `shows`: see
+// NamedScenario.
 NamedScenario Row(const char* name, std::vector<Fault> kinds, int least_strikes = 0,
                   int most_strikes = 0, uint32_t workers = 2, uint32_t servers = 2,
-                  ScenarioLimits limits = {}) {
+                  ScenarioLimits limits = {}, std::optional<Moment> shows = {}) {
   limits.kinds = std::move(kinds);
   limits.least_strikes = least_strikes;
   limits.most_strikes = most_strikes;
@@ -17,7 +18,7 @@ NamedScenario Row(const char* name, std::vector<Fault> kinds, int least_strikes 
     limits.messages = ScenarioLimits::Messages::kReliable;
   limits.workers = workers;
   limits.servers = servers;
-  return {name, limits};
+  return {name, limits, shows};
 }
 
 }  // namespace
@@ -26,6 +27,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   using F = Fault;
   using M = ScenarioLimits::Messages;
   constexpr Time kOften = 20 * kMillisecond;
+  constexpr Moment kSmallRound("small round ends epoch");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -129,8 +131,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("sync_checkpoint_between_commits", {F::kCutServer, F::kDeafServer}, 4, 10, 1, 3,
           sync_now_and_then),
       Row("sync_leave_between_commits", {F::kDrainServer, F::kDeafServer}, 2, 5, 0, 3, sync_often),
-      Row("sync_small_round_at_the_end", {F::kKillWorker, F::kKillServer}, 0, 2, 0, 2,
-          sync_of_four),
+      Row("sync_small_round_at_the_end", {F::kKillWorker, F::kKillServer}, 0, 2, 0, 2, sync_of_four,
+          kSmallRound),
       Row("sync_slow_worker", {}, 0, 0, 3, 2, sync_slow_worker),
       Row("sync_always_too_late", {}, 0, 0, 0, 2, sync_slow_record),
       Row("sync_slow_checks", {F::kKillWorker, F::kKillServer, F::kUserError}, 0, 3, 0, 0,

@@ -45,7 +45,10 @@ class Server final : public Daemon {
   void Contribute(const Message& request);
   void CommitRound(const Message& request);
   void ApplyRound(const Message& request, const RoundTurn& turn);
-  uint32_t Version() const;  // how many steps its state has
+  const Partition* FirstHeld() const;  // null: it holds none
+  uint32_t Version() const;            // how many steps its state has
+  // With this round, which was applied last, its state has all records of an epoch.
+  bool EndsAnEpoch(uint64_t round) const;
   void Apply(Admitted work);
   void EndPush(Admitted work, const absl::Status& status);
   void Acknowledge(const Message& request, const PushAnswer& answer);

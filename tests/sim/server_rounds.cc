@@ -1,5 +1,6 @@
 // Synchronous rounds on the simulated server.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -10,10 +11,26 @@
 
 namespace mu::sim {
 
-uint32_t Server::Version() const {
+const Partition* Server::FirstHeld() const {
   const auto held = std::find_if(partitions_.begin(), partitions_.end(),
                                  [](const Partition& partition) { return partition.held; });
-  return held == partitions_.end() ? 0 : static_cast<uint32_t>(held->effects.size());
+  return held == partitions_.end() ? nullptr : &*held;
+}
+
+uint32_t Server::Version() const {
+  const Partition* const held = FirstHeld();
+  return held == nullptr ? 0 : static_cast<uint32_t>(held->effects.size());
+}
+
+bool Server::EndsAnEpoch(uint64_t round) const {
+  const Partition* const held = FirstHeld();
+  if (held == nullptr) return false;
+  const uint32_t batches = cluster_->scenario().batches;
+  std::map<uint32_t, uint32_t> used;  // records, by epoch
+  for (const Effect& effect : held->effects) ++used[effect.record / batches];
+  return std::any_of(held->effects.begin(), held->effects.end(), [&](const Effect& effect) {
+    return effect.round == round && used[effect.record / batches] == batches;
+  });
 }
 
 void Server::Contribute(const Message& request) {
@@ -100,6 +117,8 @@ void Server::ApplyRound(const Message& request, const RoundTurn& turn) {
                                    static_cast<uint32_t>(request.round)});
     });
   }
+  if (set.steps.size() < cluster_->scenario().replicas && EndsAnEpoch(request.round))
+    Saw("small round ends epoch");
   const PushAnswer answer = core_.EndRound(now(), updates);
   cluster_->Reply(request, {.status = answer.status, .updates = updates});
 }
