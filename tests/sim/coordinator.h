@@ -52,6 +52,9 @@ class Coordinator final : public Process {
   void CheckMemory() const;
   std::string Progress() const;
   int64_t rolled_back() const { return core_.rolled_back(); }
+  // This worker is about to be killed: notes what it is in the middle of. Decides nothing, for the
+  // coordinator does not know yet.
+  void WorkerDies(uint64_t incarnation);
 
  private:
   // Several tries: what the network loses is not noticed before a call's time is over.

@@ -1,6 +1,8 @@
 // What daemons ask the simulated coordinator, and who belongs to its cluster.
+#include <algorithm>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/version.h"
@@ -105,6 +107,22 @@ void Coordinator::OnConnectionLost(uint64_t incarnation) {
 
 void Coordinator::OnDaemonDied(uint64_t incarnation) {
   Step(event::DaemonDied{static_cast<int64_t>(incarnation), ""});
+}
+
+void Coordinator::WorkerDies(uint64_t incarnation) {
+  if (core_.round_decided()) return;
+  const FunctionQueue& queue = core_.queue();
+  const auto is_packed = [&queue](FunctionId id) {
+    const FunctionQueue::Function* const function = queue.Find(id);
+    return function != nullptr && function->steps > 1 && queue.Contributes(*function);
+  };
+  bool dies = false, stays = false;
+  for (const auto& [id, worker] : core_.workers()) {
+    const std::vector<FunctionId> running = queue.RunningOn(id);
+    if (std::none_of(running.begin(), running.end(), is_packed)) continue;
+    (worker.member.incarnation == Incarnation(incarnation) ? dies : stays) = true;
+  }
+  if (dies && stays) Saw("packed contributor dies");
 }
 
 }  // namespace mu::sim

@@ -36,6 +36,8 @@ inline constexpr std::string_view kMoments[] = {
     "group failed", "group joined", "rolled back", "coordinator ends",
     // Both wait until all servers have applied the round.
     "error in a decided round", "leave in a decided round",
+    // While it and another worker compute for the open round, each for a function of several steps.
+    "packed contributor dies",
     // Of servers.
     "check outlasts its call", "contribution kept again", "contribution waits for first",
     "contribution refused", "round repeated", "push repeated", "push waits for first",

@@ -74,6 +74,8 @@ void Cluster::TellOfDeath(Slot daemon, Slot slot, Time delay, const char* name,
 void Cluster::Kill(Slot slot) {
   if (!places_[slot].alive) return;
   Trace(slot, "is killed");
+  if (IsWorkerSlot(slot) && places_[coordinator_slot_].alive)
+    At<Coordinator>(coordinator_slot_).WorkerDies(places_[slot].incarnation);
   const bool is_daemon = slot >= kFirstWorkerSlot;
   // A machine that vanishes sends no reset.
   const bool reset = is_daemon && Between(0, 1) == 0;

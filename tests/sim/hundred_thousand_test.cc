@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <iterator>
 #include <thread>
 
 #include "absl/strings/numbers.h"
@@ -24,7 +25,9 @@ constexpr uint64_t kFailedOnce[] = {269,     433,     1776,     2751,       2792
                                     7563658, 7705899, 20690843, 1000688854, 454,   1917};
 
 // A push is partly inherited if only some of the cuts that its partitions come from contain it.
-constexpr absl::string_view kRare = "push partly inherited";
+// Functions of several steps train in rounds in one of twenty histories, and in one of ten of these
+// a worker is killed, at any time.
+constexpr absl::string_view kRare[] = {"push partly inherited", "packed contributor dies"};
 // A worker answers a cancellation when no push of it is on its way, so a fence waits only for those
 // of workers that cannot be reached: in some histories of 100,000, or in none. Tests of the
 // server's core hold what happens then.
@@ -46,8 +49,8 @@ TEST(Simulation, HundredThousandHistories) {
             << summary.coverage.Table();
   for (const Coverage::Row& row : summary.coverage.Rows()) {
     if (row.name == kPerhapsNever) continue;
-    EXPECT_GE(row.histories, row.name == kRare ? kLeast / 100 : kLeast)
-        << row.kind << " " << row.name;
+    const bool rare = std::find(std::begin(kRare), std::end(kRare), row.name) != std::end(kRare);
+    EXPECT_GE(row.histories, rare ? kLeast / 100 : kLeast) << row.kind << " " << row.name;
   }
 }
 

@@ -28,6 +28,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   using M = ScenarioLimits::Messages;
   constexpr Time kOften = 20 * kMillisecond;
   constexpr Moment kSmallRound("small round ends epoch");
+  constexpr Moment kPackedDies("packed contributor dies");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -137,7 +138,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("sync_always_too_late", {}, 0, 0, 0, 2, sync_slow_record),
       Row("sync_slow_checks", {F::kKillWorker, F::kKillServer, F::kUserError}, 0, 3, 0, 0,
           sync_slow_checks),
-      Row("sync_two_packed_and_one_dies", {F::kKillWorker}, 1, 1, 2, 2, sync_packed),
+      Row("sync_two_packed_and_one_dies", {F::kKillWorker}, 1, 1, 2, 2, sync_packed, kPackedDies),
       Row("sync_ps_killed", {F::kKillServer, F::kKillWorker}, 2, 6, 0, 0, sync_often),
   };
   return scenarios;
