@@ -1,4 +1,5 @@
 // Histories with all kinds of faults, and that a seed is a history.
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -42,6 +43,36 @@ TEST(Simulation, EachModeHasAScenario) {
     EXPECT_GT(draw("sync").replicas, 0u);
     EXPECT_GT(draw("groups").evaluations, 0u);
   }
+}
+
+// Leases have at most six batches, and rounds do not go beyond a lease: 11 batches make rounds of
+// 4, 1, 4 and 2 steps, or of 4, 2, 4 and 1; 10 batches make rounds of 4, 2 and 4.
+TEST(Simulation, ASmallRoundEndsAnEpoch) {
+  const auto seen = [](uint32_t batches) {
+    Scenario scenario;
+    scenario.batches = batches;
+    scenario.steps = 1;
+    scenario.replicas = 4;
+    const Outcome outcome = std::make_unique<Cluster>(/*seed=*/1, scenario, /*trace=*/false)->Run();
+    EXPECT_TRUE(outcome.ok()) << outcome.problem;
+    Coverage coverage;
+    coverage.Add(outcome.seen);
+    return coverage.Histories("small round ends epoch");
+  };
+  EXPECT_EQ(seen(11), 1u);
+  EXPECT_EQ(seen(10), 0u) << "the last round is whole, and the small one is not the last";
+}
+
+TEST(Simulation, OneOfTwoPackedContributorsDies) {
+  const auto seen = [](uint32_t workers, uint32_t steps) {
+    ScenarioLimits limits = *FindScenario("sync_two_packed_and_one_dies");
+    limits.workers = workers;
+    limits.steps = steps;
+    return RunMany(0, 100, 1, limits).coverage.Histories("packed contributor dies");
+  };
+  EXPECT_GT(seen(2, 3), 0u);
+  EXPECT_EQ(seen(2, 1), 0u) << "functions have one step";
+  EXPECT_EQ(seen(1, 3), 0u) << "there is one worker";
 }
 
 // What a kind of fault leaves in a trace, beside the strike itself: a line of a process whose name
