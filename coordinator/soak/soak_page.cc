@@ -96,14 +96,16 @@ std::string LossesTable(const Verdicts& runs) {
       sum.count += losses.count;
       sum.recovered += losses.recovered;
       sum.recovery_seconds += losses.recovery_seconds;
+      if (const auto longest = losses.longest_recovery_seconds; longest.has_value())
+        sum.longest_recovery_seconds = std::max(sum.longest_recovery_seconds.value_or(0), *longest);
       sum.steps_repeated += losses.steps_repeated;
       sum.updates_rolled_back += losses.updates_rolled_back;
     }
   }
   if (sums.empty()) return "";
   std::string html =
-      "<table><tr><th>what a loss cost</th><th>losses</th><th>until work went on</th>"
-      "<th>steps repeated</th><th>updates rolled back</th></tr>\n";
+      "<table><tr><th>what a loss cost</th><th>losses</th><th>until work went on, mean</th>"
+      "<th>longest</th><th>steps repeated</th><th>updates rolled back</th></tr>\n";
   for (const auto& [role, sum] : sums) {
     const double count = static_cast<double>(sum.count);
     absl::StrAppend(
@@ -111,6 +113,7 @@ std::string LossesTable(const Verdicts& runs) {
         sum.recovered == 0
             ? ""
             : Number(sum.recovery_seconds / static_cast<double>(sum.recovered), "%.2f s"),
+        "</td><td>", Number(sum.longest_recovery_seconds.value_or(std::nan("")), "%.2f s"),
         "</td><td>", Number(static_cast<double>(sum.steps_repeated) / count, "%.1f"), "</td><td>",
         Number(static_cast<double>(sum.updates_rolled_back) / count, "%.1f"), "</td></tr>\n");
   }

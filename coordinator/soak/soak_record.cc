@@ -58,8 +58,10 @@ void AddLoss(const Json& failure, SoakRecord* record) {
   losses.updates_rolled_back += updates;
   // Who asked to leave was missed by nobody.
   if (recovered_ms < 0 && kind != "left") return;
+  const double seconds = std::max(0.0, recovered_ms) / 1000;
   ++losses.recovered;
-  losses.recovery_seconds += std::max(0.0, recovered_ms) / 1000;
+  losses.recovery_seconds += seconds;
+  losses.longest_recovery_seconds = std::max(losses.longest_recovery_seconds.value_or(0), seconds);
 }
 
 }  // namespace
@@ -67,11 +69,13 @@ void AddLoss(const Json& failure, SoakRecord* record) {
 std::string ToJsonLine(const SoakRecord& record) {
   Json losses = Json::object();
   for (const auto& [role, of] : record.losses) {
-    losses[role] = {{"count", of.count},
-                    {"recovered", of.recovered},
-                    {"recovery_seconds", of.recovery_seconds},
-                    {"steps_repeated", of.steps_repeated},
-                    {"updates_rolled_back", of.updates_rolled_back}};
+    losses[role] = {
+        {"count", of.count},
+        {"recovered", of.recovered},
+        {"recovery_seconds", of.recovery_seconds},
+        {"longest_recovery_seconds", Number(of.longest_recovery_seconds.value_or(std::nan("")))},
+        {"steps_repeated", of.steps_repeated},
+        {"updates_rolled_back", of.updates_rolled_back}};
   }
   const Json json = {{"job", record.job},
                      {"setup", record.setup},
@@ -119,6 +123,9 @@ absl::StatusOr<SoakRecord> FromJsonLine(const std::string& line) {
       Get(value, "count", &of.count);
       Get(value, "recovered", &of.recovered);
       Get(value, "recovery_seconds", &of.recovery_seconds);
+      double longest = -1;  // it may be null or absent
+      Get(value, "longest_recovery_seconds", &longest);
+      if (longest >= 0) of.longest_recovery_seconds = longest;
       Get(value, "steps_repeated", &of.steps_repeated);
       Get(value, "updates_rolled_back", &of.updates_rolled_back);
     }

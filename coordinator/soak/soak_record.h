@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,11 +15,14 @@ namespace mu {
 
 inline constexpr char kSoakRecordName[] = "runs.jsonl";
 
-// What losses of one role cost in one run; sums.
+// What losses of one role cost in one run.
 struct SoakLosses {
   uint64_t count = 0;
-  uint64_t recovered = 0;  // of them, those after which the run went on
-  double recovery_seconds = 0;
+  uint64_t recovered = 0;       // of them, those after which the run went on
+  double recovery_seconds = 0;  // until then, summed
+  // The longest of these times, which a mean over many hides. Nothing: the run went on after no
+  // loss, or its line is older than this key.
+  std::optional<double> longest_recovery_seconds = std::nullopt;
   uint64_t steps_repeated = 0;
   uint64_t updates_rolled_back = 0;
 };

@@ -29,6 +29,19 @@ TEST(SoakRecord, ComesBackFromItsLine) {
   EXPECT_FALSE(read.exact);
   EXPECT_EQ(read.quality, 0.75);
   EXPECT_EQ(read.losses.at("worker").recovery_seconds, 6);
+  EXPECT_EQ(read.losses.at("worker").longest_recovery_seconds, 4);
+}
+
+TEST(SoakRecord, LinesOfOlderAndOfNewerVersionsAreRead) {
+  MU_ASSERT_OK_AND_ASSIGN(
+      const SoakRecord read,
+      FromJsonLine(R"({"job": "a", "setup": "b", "status": "done", "weather": "fine", "losses":
+          {"worker": {"count": 3, "recovered": 2, "recovery_seconds": 6, "noise": 1}}})"));
+  EXPECT_EQ(read.losses.at("worker").recovery_seconds, 6);
+  // It was not kept, and nothing is made up in its place.
+  EXPECT_FALSE(read.losses.at("worker").longest_recovery_seconds.has_value());
+  MU_ASSERT_OK_AND_ASSIGN(const SoakRecord again, FromJsonLine(ToJsonLine(read)));
+  EXPECT_FALSE(again.losses.at("worker").longest_recovery_seconds.has_value());
 }
 
 TEST(SoakRecord, AQualityThatIsNotDefinedStaysSo) {
@@ -83,6 +96,7 @@ TEST(SoakReport, SaysWhatLossesCost) {
   SoakRecord record;
   MU_ASSERT_OK(FillFromReport(R"({"status": "done", "workers": 3, "ps": 2, "train_seconds": 4.5,
       "samples": 70, "steps": 7, "eval": {"examples": 9, "accuracy": 0.5, "auc": 0.7}, "failures": [
+      {"role": "worker", "kind": "died", "recovered_ms": 250},
       {"role": "worker", "kind": "died", "recovered_ms": 500, "steps_repeated": 2},
       {"role": "worker", "kind": "died", "recovered_ms": null, "steps_repeated": 1},
       {"role": "worker", "kind": "left", "recovered_ms": null},
@@ -94,11 +108,23 @@ TEST(SoakReport, SaysWhatLossesCost) {
   EXPECT_EQ(record.metric, "auc");
   EXPECT_EQ(record.quality, 0.7);
   const SoakLosses& workers = record.losses.at("worker");
-  EXPECT_EQ(workers.count, 3u);
-  EXPECT_EQ(workers.recovered, 2u);
-  EXPECT_EQ(workers.recovery_seconds, 0.5);
+  EXPECT_EQ(workers.count, 4u);
+  EXPECT_EQ(workers.recovered, 3u);
+  EXPECT_EQ(workers.recovery_seconds, 0.75);
+  EXPECT_EQ(workers.longest_recovery_seconds, 0.5);
   EXPECT_EQ(workers.steps_repeated, 3u);
+  EXPECT_EQ(record.losses.at("psserver").longest_recovery_seconds, 1.5);
   EXPECT_EQ(record.losses.at("psserver").updates_rolled_back, 8u);
+}
+
+TEST(SoakReport, ALossAfterWhichNothingWentOnHasNoRecovery) {
+  SoakRecord record;
+  MU_ASSERT_OK(FillFromReport(R"({"status": "failed", "failures": [
+      {"role": "psserver", "kind": "died", "recovered_ms": null}]})",
+                              &record));
+  EXPECT_EQ(record.losses.at("psserver").count, 1u);
+  EXPECT_EQ(record.losses.at("psserver").recovered, 0u);
+  EXPECT_FALSE(record.losses.at("psserver").longest_recovery_seconds.has_value());
 }
 
 TEST(SoakReport, GoesByTheMetricThatWasAskedFor) {

@@ -30,6 +30,7 @@ inline SoakRecord Disturbed(double seconds = 150, double quality = 0.8) {
   record.losses["worker"] = {.count = 4,
                              .recovered = 3,
                              .recovery_seconds = 6,
+                             .longest_recovery_seconds = 4,
                              .steps_repeated = 8,
                              .updates_rolled_back = 0};
   return record;

@@ -167,8 +167,25 @@ TEST(SoakPage, ShowsCostsAndEscapesNames) {
   EXPECT_THAT(page, HasSubstr("&lt;script&gt;"));
   EXPECT_THAT(
       page, AllOf(HasSubstr("EUR"), HasSubstr("<td>15.000000</td><td>10.000000</td><td>33%</td>")));
-  EXPECT_THAT(page, HasSubstr("<td>worker</td><td>4</td><td>2.00 s</td><td>2.0</td><td>0.0</td>"));
+  EXPECT_THAT(
+      page,
+      HasSubstr("<td>worker</td><td>4</td><td>2.00 s</td><td>4.00 s</td><td>2.0</td><td>0.0</td>"));
   EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt), Not(HasSubstr("EUR")));
+}
+
+TEST(SoakPage, ShowsTheLongestRecoveryBesideTheMean) {
+  std::vector<SoakRecord> records = {testing::Calm(), testing::Disturbed(), testing::Disturbed(),
+                                     testing::Disturbed()};
+  records[2].losses["worker"].longest_recovery_seconds = 5.5;
+  records[3].losses["worker"].longest_recovery_seconds.reset();
+  EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt),
+              HasSubstr("<td>worker</td><td>12</td><td>2.00 s</td><td>5.50 s</td>"));
+  // No run says it.
+  for (SoakRecord& record : records) {
+    for (auto& [role, losses] : record.losses) losses.longest_recovery_seconds.reset();
+  }
+  EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt),
+              HasSubstr("<td>worker</td><td>12</td><td>2.00 s</td><td></td>"));
 }
 
 TEST(SoakPage, ShowsJobsByTheirNewestRun) {
