@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/integration/cli/cli_run.h"
+#include "tests/integration/cli/soak_lines.h"
 
 namespace mu {
 namespace {
@@ -11,13 +12,7 @@ using ::testing::HasSubstr;
 
 class SoakCommandTest : public testing::CliTest {
  protected:
-  std::vector<nlohmann::json> Runs() const {
-    std::vector<nlohmann::json> runs;
-    std::istringstream lines(ReadFile(Path("record/runs.jsonl")).value_or(""));
-    for (std::string line; std::getline(lines, line);)
-      runs.push_back(nlohmann::json::parse(line, nullptr, false));
-    return runs;
-  }
+  std::vector<nlohmann::json> Runs() const { return testing::SoakLines(Path("record")); }
   // Long enough to be struck.
   std::string LongerJob() {
     return Job(
