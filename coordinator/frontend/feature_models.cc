@@ -145,10 +145,12 @@ absl::Status FeatureModel::Create(VariableFactory& factory) {
 absl::Status FeatureModel::CreateWide(VariableFactory& factory) {
   MU_ASSIGN_OR_RETURN(weights_, features_.CreateTables(factory, "wide", outputs(), Zeros{}));
   if (features_.numbers() > 0) {
-    const Shape shape = product_.has_value() ? Shape({outputs(), features_.numbers()})
-                                             : Shape({features_.numbers(), outputs()});
-    MU_ASSIGN_OR_RETURN(number_weights_,
-                        factory.CreateVariable({.name = "wide/numbers", .shape = shape}));
+    const bool by_class = product_.has_value();
+    const Shape shape = by_class ? Shape({outputs(), features_.numbers()})
+                                 : Shape({features_.numbers(), outputs()});
+    // As that of a Dense layer's kernel, the name says which of the two it is.
+    const std::string name = by_class ? "wide/numbers_by_class" : "wide/numbers";
+    MU_ASSIGN_OR_RETURN(number_weights_, factory.CreateVariable({.name = name, .shape = shape}));
   }
   MU_ASSIGN_OR_RETURN(bias_, factory.CreateVariable({.name = "bias", .shape = {outputs()}}));
   return absl::OkStatus();

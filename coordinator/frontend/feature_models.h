@@ -85,8 +85,9 @@ class FeatureModel final : public Model {
   const FeatureSet features_;
 
   std::vector<EmbeddingTable> weights_;  // wide/...: rows of outputs() numbers
-  Variable number_weights_;  // wide/numbers [numbers, outputs()]; transposed of a product_
-  Variable bias_;            // [outputs()]
+  // wide/numbers [numbers, outputs()]; of a product_ wide/numbers_by_class, transposed.
+  Variable number_weights_;
+  Variable bias_;                       // [outputs()]
   std::vector<EmbeddingTable> tables_;  // embedding/...: rows of dim_ numbers
   Fm pairs_;                            // pairs/numbers [numbers, dim_]; also of pooled ones
   CrossNetwork cross_;                  // cross_0, cross_1, ...

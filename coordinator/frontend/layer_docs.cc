@@ -6,8 +6,8 @@ const std::vector<LayerDoc>& LayerDocs() {
   static const auto* const docs = new std::vector<LayerDoc>{
       {"Dense", "[..., inputs] -> [..., outputs]", "NAME/kernel, NAME/bias",
        "activation(x kernel + bias). Activations: none, relu, sigmoid, tanh, gelu, silu. With "
-       "`product`, servers may compute x kernel (ShardedMatMul): the kernel lies as [outputs, "
-       "inputs]."},
+       "`product`, servers may compute x kernel (ShardedMatMul): the kernel is "
+       "NAME/kernel_by_output [outputs, inputs]."},
       {"Mlp", "[batch, inputs] -> [batch, last width]",
        "those of the Dense layers NAME_0, NAME_1, "
        "...",

@@ -35,10 +35,13 @@ absl::StatusOr<Dense> Dense::Create(VariableFactory& factory, const std::string&
   Dense layer;
   layer.activation_ = options.activation;
   layer.product_ = options.product;
-  const Shape shape =
-      options.product.has_value() ? Shape({outputs, inputs}) : Shape({inputs, outputs});
+  const bool by_output = options.product.has_value();
+  const Shape shape = by_output ? Shape({outputs, inputs}) : Shape({inputs, outputs});
+  // A square shape does not say which of the two it is, so the name does: no checkpoint of the one
+  // may fit the other.
+  const std::string kernel_name = name + (by_output ? "/kernel_by_output" : "/kernel");
   MU_ASSIGN_OR_RETURN(layer.kernel_,
-                      factory.CreateVariable({.name = name + "/kernel",
+                      factory.CreateVariable({.name = kernel_name,
                                               .shape = shape,
                                               .initializer = options.kernel.value_or(
                                                   Initializer(GlorotUniform(inputs, outputs))),

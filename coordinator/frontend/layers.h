@@ -26,12 +26,13 @@ struct DenseOptions {
   std::optional<Partitioner> partitioner = std::nullopt;  // of the kernel
   // For many outputs, as of a softmax: where the product with the kernel is computed, as
   // ShardedMatMul does it. The kernel is then [outputs, inputs], a row for each output, so that
-  // partitions and servers have outputs of their own; checkpoints without it do not fit.
+  // partitions and servers have outputs of their own. It is called NAME/kernel_by_output:
+  // checkpoints without `product` do not fit, not even those of a square kernel.
   std::optional<ProductPlace> product = std::nullopt;  // none: the kernel is read
 };
 
 // x [..., inputs] -> activation(x kernel + bias) [..., outputs]. Variables NAME/kernel [inputs,
-// outputs] and NAME/bias [outputs].
+// outputs], with `product` NAME/kernel_by_output [outputs, inputs], and NAME/bias [outputs].
 class Dense {
  public:
   static absl::StatusOr<Dense> Create(VariableFactory& factory, const std::string& name,

@@ -92,9 +92,10 @@ ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
          {"product", "none",
           "with `classes`, for many of them: where the weights of the logits are multiplied, those "
           "of the last layer and of numbers. `auto`: where fewer bytes move; `servers`: each with "
-          "its part; `worker`: it reads them. Their rows are then the classes, so checkpoints of "
-          "models without it do not fit. `servers` goes with none of `training.micro_batches`, "
-          "`l1`, `l2`, `weight_decay` and `clip_by_...`; `auto` reads the weights there"}},
+          "its part; `worker`: it reads them. Their rows are then the classes and their names "
+          "`deep_N/kernel_by_output` and `wide/numbers_by_class`, so checkpoints of models without "
+          "it do not fit. `servers` goes with none of `training.micro_batches`, `l1`, `l2`, "
+          "`weight_decay` and `clip_by_...`; `auto` reads the weights there"}},
         &doc);
   }
   return doc;

@@ -80,12 +80,14 @@ void ExpectNear(absl::Span<const float> a, absl::Span<const float> b) {
 }
 
 TEST(ShardedLayers, TheKernelIsTransposedOnlyIfThereIsAProduct) {
-  EXPECT_EQ(Net(std::nullopt).layer.kernel().shape(), Shape({kInputs, kOutputs}));
+  const Net read(std::nullopt);
+  EXPECT_EQ(read.layer.kernel().shape(), Shape({kInputs, kOutputs}));
+  EXPECT_EQ(read.layer.kernel().name(), "fc/kernel");
   for (const ProductPlace place :
        {ProductPlace::kAuto, ProductPlace::kServers, ProductPlace::kWorker}) {
     const Net net(place);
     EXPECT_EQ(net.layer.kernel().shape(), Shape({kOutputs, kInputs}));
-    EXPECT_EQ(net.layer.kernel().name(), "fc/kernel");
+    EXPECT_EQ(net.layer.kernel().name(), "fc/kernel_by_output") << "which no square shape says";
     EXPECT_EQ(net.layer.bias().shape(), Shape({kOutputs}));
   }
 }
@@ -197,7 +199,7 @@ TEST(ShardedLayers, MistakesHaveTheLineOfTheCall) {
     f.Return("y", net.layer(x));
   };
   EXPECT_FALSE(Trace("f", wrong_width).ok());
-  EXPECT_THAT(TraceError(line, wrong_width), HasSubstr("fc/kernel"));
+  EXPECT_THAT(TraceError(line, wrong_width), HasSubstr("fc/kernel_by_output"));
 }
 
 }  // namespace
