@@ -61,7 +61,7 @@ Source FindSource(const CliOptions& cli, const ModelRegistry& models, ProblemLis
   if (found.ok()) {
     source.checkpoint = *found;
     if (!source.has_job || cli.onnx.empty()) return source;
-    const absl::Status fits = CheckCheckpointFits(source.file.job, models, *found);
+    const absl::Status fits = CheckCheckpointFits(source.file.job, models, *found, /*loads=*/false);
     if (absl::IsInvalidArgument(fits)) {  // one that cannot be read is told when it is opened
       problems->Add(
           Place{"--checkpoint"},

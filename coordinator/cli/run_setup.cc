@@ -84,7 +84,7 @@ std::string ChooseCheckpoint(const std::vector<std::string>& candidates,
                              std::vector<std::string>* notes, ProblemList* problems) {
   absl::Status misfit;
   for (const std::string& candidate : candidates) {
-    const absl::Status fits = CheckCheckpointFits(job, models, candidate);
+    const absl::Status fits = CheckCheckpointFits(job, models, candidate, /*loads=*/true);
     // One that cannot be read is a problem of its own.
     if (fits.ok() || !absl::IsInvalidArgument(fits)) {
       if (!misfit.ok()) {

@@ -159,6 +159,29 @@ TEST_F(TasksTest, EvalTakesTheNewestCheckpointThatFits) {
                                   "names another"));
 }
 
+TEST_F(TasksTest, EvalTakesTheNewestCheckpointOfItsPartitions) {
+  const auto job = [&](const std::string& rules) {
+    return TasksJob(rules, "mlp: {features: [{column: x}], label_column: clicked, hidden: [4]}");
+  };
+  const std::string cut = "parameters: [{match: deep_1/kernel, partitioner: {fixed_shards: 4}}]\n";
+  ASSERT_EQ(Run({"train", job(""), "--job_dir=" + Path("whole")}), 0) << Output();
+  ASSERT_EQ(Run({"train", job(cut), "--job_dir=" + Path("cut")}), 0) << Output();
+  ASSERT_EQ(Run({"eval", job(cut), "--job_dir=" + Path("cut")}), 0) << Output();
+  EXPECT_THAT(Output(), ::testing::Not(HasSubstr("does not fit")));
+  // Found before anything starts.
+  EXPECT_EQ(Run({"eval", job(""), "--checkpoint=" + Path("cut")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("--checkpoint: " + Path("cut/checkpoints/ckpt-00000001") +
+                                  " does not fit the model: the checkpoint is of another job (1 "
+                                  "differences): 'deep_1/kernel' has 1 partitions in the job and "
+                                  "4 in the checkpoint"));
+  ASSERT_EQ(std::rename(Path("cut/checkpoints/ckpt-00000001").c_str(),
+                        Path("whole/checkpoints/ckpt-00000007").c_str()),
+            0);
+  ASSERT_EQ(Run({"eval", job(""), "--job_dir=" + Path("whole")}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("ckpt-00000007 does not fit the model: "));
+  EXPECT_THAT(Output(), HasSubstr("ckpt-00000001 is taken, the newest that fits; "));
+}
+
 TEST_F(TasksTest, AFailedRunSaysNoLossThatItDoesNotKnow) {
   std::string rows = "user,x,kind,clicked\n";
   for (int i = 0; i < 400; ++i) absl::StrAppend(&rows, i % 7, ",1e18,0,1\n");
