@@ -170,25 +170,24 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, b
 absl::Status CheckCheckpointFits(const muster::JobProto& job, const ModelRegistry& models,
                                  const std::string& directory, bool loads) {
   const auto model = models.Create(job.model());
-  PaperFactory paper;
+  PaperFactory paper{loads ? Optimizer(job.optimizer()) : Optimizer(Sgd{.learning_rate = 1.0f})};
   RuledFactory factory(job, &paper);
   if (!model.ok() || !(*model)->Create(factory).ok()) return absl::OkStatus();
   MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
   pb::RoutingProto created;
   for (const Variable& variable : paper.variables()) *created.add_variables() = variable.proto();
   for (const EmbeddingTable& table : paper.tables()) *created.add_tables() = table.proto();
-  // Optimizers are the coordinator's to choose.
   for (pb::VariableProto& variable : *created.mutable_variables()) {
     for (const pb::VariableProto& saved : manifest.variables()) {
-      if (saved.name() != variable.name()) continue;
+      if (saved.name() != variable.name() || loads) continue;
       *variable.mutable_optimizer() = saved.optimizer();
-      if (!loads) *variable.mutable_partition_starts() = saved.partition_starts();
+      *variable.mutable_partition_starts() = saved.partition_starts();
     }
   }
   for (pb::TableProto& table : *created.mutable_tables()) {
     for (const pb::TableProto& saved : manifest.tables()) {
       if (saved.name() != table.name()) continue;
-      *table.mutable_optimizer() = saved.optimizer();
+      if (!loads) *table.mutable_optimizer() = saved.optimizer();
       // A table that says no number gets that of the checkpoint.
       if (!loads || table.partitions() == 0) table.set_partitions(saved.partitions());
     }

@@ -205,9 +205,9 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
                                   const RunOptions& options, std::vector<std::string>* notes);
 
 // Whether the job's model has the variables and tables that the checkpoint in `directory` holds.
-// `loads`: for servers, which need the partitions that were saved as well; an export reads whole
-// arrays. INVALID_ARGUMENT with the first few differences. OK if the model cannot be made, which is
-// told elsewhere.
+// `loads`: for servers, which need the partitions and the optimizers' slots that were saved as
+// well; an export reads whole arrays. INVALID_ARGUMENT with the first few differences. OK if the
+// model cannot be made, which is told elsewhere.
 absl::Status CheckCheckpointFits(const muster::JobProto& job, const ModelRegistry& models,
                                  const std::string& directory, bool loads);
 

@@ -153,6 +153,25 @@ TEST_F(CheckpointFitsTest, ServersNeedThePartitionsThatWereSaved) {
   MU_EXPECT_OK(Exports(cut_into(2), whole));
 }
 
+TEST_F(CheckpointFitsTest, ServersNeedTheSlotsThatWereSaved) {
+  const std::string saved = CheckpointOf(Job());
+  const auto with_rule = [](const std::string& rule) {
+    return Job("", absl::StrCat("parameters { ", rule, " }"));
+  };
+  pb::JobProto adam = Job(), slower = Job();
+  adam.mutable_optimizer()->mutable_adam()->set_learning_rate(0.1f);
+  slower.mutable_optimizer()->mutable_adagrad()->set_learning_rate(0.01f);
+  const auto of_adam =
+      StatusIs(kInvalid, AllOf(HasSubstr("'bias' is "), HasSubstr("adam with slots")));
+  EXPECT_THAT(Loads(adam, saved), of_adam);
+  const pb::JobProto ruled = with_rule("match: 'bias' optimizer { adam { learning_rate: 0.1 } }");
+  EXPECT_THAT(Loads(ruled, saved), of_adam);
+  MU_EXPECT_OK(Loads(slower, saved));
+  MU_EXPECT_OK(Loads(with_rule("match: '*' trainable: false"), saved)) << "needs none";
+  MU_EXPECT_OK(Exports(adam, saved));
+  MU_EXPECT_OK(Exports(ruled, saved));
+}
+
 TEST_F(CheckpointFitsTest, ATableThatSaysNoNumberOfPartitionsTakesTheCheckpoints) {
   const auto with = [&](const std::string& name, uint32_t partitions) {
     MU_EXPECT_OK(models_.RegisterJson(
