@@ -58,7 +58,7 @@ std::string WorseEndOf(const pb::JobProto& job, const Trainer& trainer, const Ru
   last.steps = report.steps;
   last.epoch = report.epochs.empty() ? 0 : report.epochs.back().epoch;
   return DescribeWorseEnd(stops ? job.early_stopping().metric() : metrics->front(),
-                          report.evaluations, last);
+                          report.evaluations, last, job.evaluation().values() == "current");
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ std::string Described(const Evaluation& evaluation, double value) {
 }  // namespace
 
 std::string DescribeWorseEnd(const std::string& metric, const std::vector<Evaluation>& on_the_way,
-                             const Evaluation& end) {
+                             const Evaluation& end, bool of_current) {
   const absl::StatusOr<Better> better = BetterOf(metric);
   const double last = ValueOf(end, metric);
   if (!better.ok() || !std::isfinite(last)) return "";
@@ -49,7 +49,8 @@ std::string DescribeWorseEnd(const std::string& metric, const std::vector<Evalua
       "the last evaluation is worse than the best one: ", metric, " is ", Described(end, last),
       ", and was ", Described(*best, best_value),
       "; training.eval_every with early_stopping (restore_best) or checkpoint.keep_best keeps the "
-      "best values");
+      "best values",
+      of_current ? ", but needs evaluation.values: checkpoint instead of current" : "");
 }
 
 }  // namespace mu

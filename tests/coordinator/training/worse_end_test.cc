@@ -10,7 +10,8 @@ namespace {
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 // One evaluation after each epoch of 100 steps; the last one is the end.
-std::string SaidOf(const std::string& metric, const std::vector<double>& values) {
+std::string SaidOf(const std::string& metric, const std::vector<double>& values,
+                   bool of_current = false) {
   std::vector<Evaluation> evaluations;
   for (const double value : values) {
     Evaluation evaluation;
@@ -19,7 +20,7 @@ std::string SaidOf(const std::string& metric, const std::vector<double>& values)
     evaluation.metrics = {{metric, value}, {"other", 0}};
     evaluations.push_back(evaluation);
   }
-  return DescribeWorseEnd(metric, evaluations, evaluations.back());
+  return DescribeWorseEnd(metric, evaluations, evaluations.back(), of_current);
 }
 
 TEST(WorseEnd, NamesBothWithTheirEpochsAndTheRemedy) {
@@ -27,6 +28,13 @@ TEST(WorseEnd, NamesBothWithTheirEpochsAndTheRemedy) {
             "the last evaluation is worse than the best one: rmse is 1.0500 in epoch 4, after 400 "
             "steps, and was 0.8550 in epoch 2, after 200 steps; training.eval_every with "
             "early_stopping (restore_best) or checkpoint.keep_best keeps the best values");
+}
+
+TEST(WorseEnd, OfCurrentValuesTheRemedyNeedsCheckpoints) {
+  const std::string said = SaidOf("rmse", {0.9, 0.855, 1.05});
+  EXPECT_EQ(SaidOf("rmse", {0.9, 0.855, 1.05}, /*of_current=*/true),
+            said + ", but needs evaluation.values: checkpoint instead of current");
+  EXPECT_EQ(SaidOf("rmse", {0.9, 0.855}, /*of_current=*/true), "");
 }
 
 TEST(WorseEnd, OfEqualOnesTheFirstIsTheBest) {
@@ -50,10 +58,11 @@ TEST(WorseEnd, SaysNothingWhereNothingIsSeenToBeWorse) {
   EXPECT_EQ(SaidOf("rmse", {kUndefined, 0.5}), "");
   EXPECT_EQ(SaidOf("rmse", {0.5, kUndefined}), "") << "has a warning of its own";
   EXPECT_NE(SaidOf("rmse", {0.5, kUndefined, 0.6}), "");
-  EXPECT_EQ(DescribeWorseEnd("rmse", {}, Evaluation()), "");
+  EXPECT_EQ(DescribeWorseEnd("rmse", {}, Evaluation(), /*of_current=*/false), "");
   Evaluation end;
   end.metrics = {{"rmse", 0.5}};
-  EXPECT_EQ(DescribeWorseEnd("rmse", {Evaluation()}, end), "") << "did not measure it";
+  EXPECT_EQ(DescribeWorseEnd("rmse", {Evaluation()}, end, /*of_current=*/false), "")
+      << "did not measure it";
 }
 
 }  // namespace

@@ -225,6 +225,19 @@ TEST_F(EvaluationTest, AWarningSaysThatAnEarlierEpochWasBetter) {
   EXPECT_THAT(report["warnings"][0].get<std::string>(), HasSubstr(warning));
   EXPECT_THAT(Output(), HasSubstr("note: " + warning));
   EXPECT_THAT(ReadFile(Path("run/logs/coordinator.log")).value_or(""), HasSubstr(warning));
+  EXPECT_THAT(Output(), HasSubstr("checkpoint.keep_best keeps the best values"));
+  EXPECT_THAT(Output(), Not(HasSubstr("evaluation.values")));
+}
+
+TEST_F(EvaluationTest, TheWarningOfAWorseEndNamesWhatCurrentValuesDoNotGoWith) {
+  ASSERT_EQ(Train(EvaluatedJob("epochs: 12, batch_size: 20, eval_every: {epochs: 1}",
+                               "evaluation: {beside: true, values: current}\n"),
+                  "run"),
+            0)
+      << Output();
+  EXPECT_THAT(Output(), HasSubstr("the last evaluation is worse than the best one: rmse is "));
+  EXPECT_THAT(Output(), HasSubstr("keeps the best values, but needs evaluation.values: checkpoint "
+                                  "instead of current"));
 }
 
 TEST_F(EvaluationTest, TheBestCheckpointsStay) {
