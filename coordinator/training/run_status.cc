@@ -40,7 +40,11 @@ absl::Status MarkRun(const std::string& run, RunStatus status) {
   MU_RETURN_IF_ERROR(MakeDirectories(run));
   Json mark;
   mark["status"] = TextOf(status);
-  return WriteFileAtomic(PathOf(run), mark.dump() + "\n");
+  const absl::Status written = WriteFileAtomic(PathOf(run), mark.dump() + "\n");
+  // What was written before would end those who follow a run that goes on.
+  if (!written.ok() && status == RunStatus::kRunning && RunIsOver(run))
+    UnmarkRun(run).IgnoreError();
+  return written;
 }
 
 absl::Status UnmarkRun(const std::string& run) {

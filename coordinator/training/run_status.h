@@ -18,8 +18,8 @@ enum class RunStatus { kRunning, kDone, kFailed };
 // can follow it.
 std::string RunOfCheckpointFolder(const std::string& folder);
 
-// Writes RUN/run.json, at once or not at all. For programs with a loop of their own: mu::Trainer
-// does it.
+// Writes RUN/run.json, at once or not at all. Where kRunning cannot be written, a run.json that
+// says that the run is over is removed. For programs with a loop of their own: mu::Trainer does it.
 absl::Status MarkRun(const std::string& run, RunStatus status);
 // From now on the record of a job says it.
 absl::Status UnmarkRun(const std::string& run);

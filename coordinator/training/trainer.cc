@@ -60,7 +60,10 @@ Trainer::~Trainer() {
 void Trainer::EndCheckpoints() {
   if (checkpointer_ == nullptr) return;
   checkpointer_.reset();  // first: then the run's last checkpoint is there
-  if (outcome_.has_value()) MarkRunAs(*outcome_);
+  if (!outcome_.has_value()) return;
+  // No checkpoint holds the end: the program, started again, continues from an older one.
+  if (*outcome_ == RunStatus::kDone && unsaved_) return;
+  MarkRunAs(*outcome_);
 }
 
 void Trainer::MarkRunAs(RunStatus status) {
@@ -218,6 +221,7 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   outcome_.reset();
   const absl::Status prepared = Prepare(options);
+  if (prepared.ok()) unsaved_ = false;
   if (prepared.ok() && checkpointer_ != nullptr) MarkRunAs(RunStatus::kRunning);
   absl::StatusOr<FitResult> result = prepared.ok() ? FitPrepared(options) : prepared;
   if (prepared.ok()) outcome_ = OutcomeOf(result);
@@ -323,8 +327,11 @@ absl::Status Trainer::RestoreBest(FitResult* result) {
 }
 
 absl::StatusOr<std::string> Trainer::Save() {
-  if (checkpointer_ != nullptr) return checkpointer_->TakeWhole();
-  return absl::FailedPreconditionError("the trainer was given no TrainerOptions::checkpoints");
+  if (checkpointer_ == nullptr)
+    return absl::FailedPreconditionError("the trainer was given no TrainerOptions::checkpoints");
+  absl::StatusOr<std::string> taken = checkpointer_->TakeWhole();
+  unsaved_ = !taken.ok();
+  return taken;
 }
 
 }  // namespace mu

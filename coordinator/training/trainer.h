@@ -81,7 +81,8 @@ struct TrainerOptions {
   TrainerCallbacks callbacks = {};
   // Whether RUN/run.json says if the run whose checkpoints are in RUN/checkpoints is over, for
   // those who follow it (follow.h). It is over when EndCheckpoints or the trainer's end comes after
-  // a Fit that was not stopped: it came to its end, or failed for good.
+  // a Fit that was not stopped: it failed for good, or came to its end and no Save has failed
+  // since.
   bool marks_run = true;
 };
 
@@ -162,8 +163,7 @@ class Trainer {
   }
   // Null: without checkpoints, or after EndCheckpoints.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
-  // No more are taken. If the last Fit was not stopped, the run is over
-  // (TrainerOptions::marks_run).
+  // No more are taken. TrainerOptions::marks_run says when the run is over then.
   void EndCheckpoints();
   // Where a checkpoint of that name is.
   std::string PathOf(const std::string& name) const;
@@ -240,6 +240,7 @@ class Trainer {
   bool taken_up_ = false;                   // it is one of a former coordinator
   std::atomic<uint64_t> trained_steps_{0};
   std::optional<RunStatus> outcome_;  // of the last Fit; nullopt: the run may go on
+  bool unsaved_ = false;              // the last Save after it has failed
   RestoredJob restored_;              // that Fit has restored itself
   bool has_restored_ = false;
   std::set<std::string> warned_;

@@ -199,6 +199,33 @@ TEST_F(FollowedTrainerTest, ARunWhoseMachinesFailIsNot) {
   EXPECT_FALSE(RunIsOver(Run()));
 }
 
+// As on a full disk: whoever starts the program again trains what the checkpoints lack.
+TEST_F(FollowedTrainerTest, ARunWhoseEndCannotBeSavedIsNotOver) {
+  const std::string folder = Run() + "/checkpoints";
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+    MU_ASSERT_OK(RemoveTree(folder));
+    WriteFile(folder, "a file where the folder ought to be");
+    EXPECT_THAT(trainer.Save().status().message(), HasSubstr(folder));
+  }
+  EXPECT_TRUE(FileExists(Run() + "/run.json"));
+  EXPECT_FALSE(RunIsOver(Run()));
+}
+
+TEST_F(FollowedTrainerTest, AnEndThatTheSecondTrySavesIsTheEnd) {
+  const std::string folder = Run() + "/checkpoints";
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+  MU_ASSERT_OK(RemoveTree(folder));
+  WriteFile(folder, "a file where the folder ought to be");
+  EXPECT_FALSE(trainer.Save().ok());
+  MU_ASSERT_OK(RemoveFile(folder));
+  MU_ASSERT_OK(trainer.Save().status());
+  trainer.EndCheckpoints();
+  EXPECT_TRUE(RunIsOver(Run()));
+}
+
 // It asks the run's folder: this coordinator need not have heard of the other one.
 TEST_F(FollowedTrainerTest, WhoeverIsReplacedSaysNothingOfTheRun) {
   {

@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <climits>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/env/file.h"
 #include "coordinator/training/job_record.h"
 #include "tests/testing/matchers.h"
@@ -68,6 +71,20 @@ TEST_F(RunStatusTest, AMarkThatCannotBeReadSaysNothing) {
     MU_ASSERT_OK(WriteFileAtomic(Run() + "/run.json", text));
     EXPECT_FALSE(RunIsOver(Run())) << text;
   }
+}
+
+// As on a full disk: here the name of the file that is written first is longer than paths may be.
+TEST_F(RunStatusTest, ARunThatBeginsIsNotOverWhereThatCannotBeWritten) {
+  constexpr size_t kLongest = PATH_MAX - sizeof "/run.json";
+  std::string run = Run();
+  while (run.size() + 1 < kLongest)
+    absl::StrAppend(&run, "/", std::string(std::min<size_t>(200, kLongest - run.size() - 1), 'r'));
+  MU_ASSERT_OK(MakeDirectories(run));
+  MU_ASSERT_OK(CreateFileExclusive(run + "/run.json", R"({"status": "done"})"));
+  EXPECT_FALSE(MarkRun(run, RunStatus::kFailed).ok());
+  EXPECT_TRUE(RunIsOver(run)) << "it is, one way or the other";
+  EXPECT_FALSE(MarkRun(run, RunStatus::kRunning).ok());
+  EXPECT_FALSE(RunIsOver(run));
 }
 
 TEST_F(RunStatusTest, OnlyAFolderOfCheckpointsHasARun) {
