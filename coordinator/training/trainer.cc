@@ -219,12 +219,13 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
 }
 
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
-  outcome_.reset();
   const absl::Status prepared = Prepare(options);
   if (prepared.ok()) unsaved_ = false;
   if (prepared.ok() && checkpointer_ != nullptr) MarkRunAs(RunStatus::kRunning);
   absl::StatusOr<FitResult> result = prepared.ok() ? FitPrepared(options) : prepared;
-  if (prepared.ok()) outcome_ = OutcomeOf(result);
+  const std::optional<RunStatus> outcome = OutcomeOf(result);
+  // Options that are refused say nothing of the run.
+  if (prepared.ok() || !outcome.has_value()) outcome_ = outcome;
   LookAtCluster(/*now=*/true);  // one of them may be why it ends
   return result;
 }

@@ -82,7 +82,7 @@ struct TrainerOptions {
   // Whether RUN/run.json says if the run whose checkpoints are in RUN/checkpoints is over, for
   // those who follow it (follow.h). It is over when EndCheckpoints or the trainer's end comes after
   // a Fit that was not stopped: it failed for good, or came to its end and no Save has failed
-  // since.
+  // since. A Fit whose options are refused does not count.
   bool marks_run = true;
 };
 
