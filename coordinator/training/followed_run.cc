@@ -17,6 +17,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/cluster/followed_checkpoints.h"
+#include "coordinator/core/restore_fault.h"
 #include "coordinator/training/evaluation_json.h"
 #include "coordinator/training/run_status.h"
 
@@ -62,14 +63,14 @@ absl::Status RemoveHeld(const std::string& folder) {
   return RemoveTree(partly);
 }
 
-// Of a checkpoint that will not become better. What is damaged may be the data as well, which
-// somebody puts right: so the checkpoint itself is looked at, whole.
+// Of a checkpoint that will not become better. What is damaged or missing may be the data as well,
+// which somebody puts right: so the checkpoint itself is looked at, whole.
 bool IsGone(const absl::Status& status, const std::string& folder) {
   const auto manifest = ReadManifest(folder);
   if (absl::IsNotFound(manifest.status()) && !FileExists(JoinPath(folder, kManifestName)))
     return true;
-  if (!absl::IsDataLoss(status)) return false;
-  return absl::IsDataLoss(manifest.ok() ? VerifyCheckpoint(folder, *manifest) : manifest.status());
+  if (!IsBadCheckpoint(status)) return false;
+  return IsBadCheckpoint(manifest.ok() ? VerifyCheckpoint(folder, *manifest) : manifest.status());
 }
 
 }  // namespace

@@ -33,9 +33,9 @@ class FollowedRun {
   // is none and the run is over (run_status.h), which ends the following. CANCELLED if `stop` asks
   // for it.
   absl::StatusOr<std::string> Next(const std::atomic<int>* stop);
-  // That one has been evaluated, or cannot be: its files are damaged (DATA_LOSS, and they are not
-  // as they were written), or gone. Another error is returned, and the checkpoint is still to be
-  // evaluated.
+  // That one has been evaluated, or cannot be: the error is DATA_LOSS or NOT_FOUND, and its files
+  // are not as they were written. Or it is gone. Another error is returned, and the checkpoint is
+  // still to be evaluated.
   absl::Status Add(const std::string& folder, absl::StatusOr<Evaluation> evaluated);
 
   // All that is written down, oldest first.

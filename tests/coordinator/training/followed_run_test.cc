@@ -215,6 +215,24 @@ TEST_F(FollowedRunTest, ADamagedOneIsWrittenDownAndOthersAreTriedAgain) {
   EXPECT_THAT(Follow(&run), IsEmpty());
 }
 
+TEST_F(FollowedRunTest, OneThatLacksAFileIsADamagedCheckpoint) {
+  Complete(1);
+  End("done");
+  FollowedRun run = Open();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string folder, run.Next(nullptr));
+  EXPECT_THAT(run.Add(folder, absl::NotFoundError("the data is missing, not the checkpoint")),
+              HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(run.evaluations(), IsEmpty());
+  MU_ASSERT_OK(RemoveFile(JoinPath(folder, "ps-0.safetensors")));
+  EXPECT_THAT(run.Add(folder, absl::UnavailableError("a server was lost")),
+              HasCode(absl::StatusCode::kUnavailable));
+  MU_ASSERT_OK(run.Add(folder, absl::NotFoundError("is missing, which its manifest names")));
+  ASSERT_THAT(run.evaluations(), SizeIs(1));
+  EXPECT_EQ(run.evaluations()[0].examples, 0u);
+  EXPECT_EQ(run.evaluations()[0].steps, 100u) << "the manifest is there";
+  EXPECT_THAT(Follow(&run), IsEmpty());
+}
+
 TEST_F(FollowedRunTest, ADamagedManifestIsADamagedCheckpoint) {
   Complete(1);
   End("done");
