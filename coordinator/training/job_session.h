@@ -41,8 +41,9 @@ class JobSession {
   ~JobSession();
 
   // Before Start, for training: whether the job_dir holds a run of this job, which is then
-  // continued, or done(). INVALID_ARGUMENT naming what differs if it is of another job, and naming
-  // its process if a coordinator is at work there that this one does not take over from.
+  // continued, or done(). INVALID_ARGUMENT naming what differs if it is of another job, if it is a
+  // program's, and naming its process if a coordinator is at work there that this one does not take
+  // over from.
   absl::Status LookForEarlierRun();
   // The job_dir holds this job, trained to its end: there is nothing to do.
   bool done() const { return done_; }
@@ -112,6 +113,8 @@ class JobSession {
   void SendDaemonsHome();
   // Where something else lies.
   void AnnounceNewRun(const std::string& found);
+  // Where there is no record.
+  absl::Status LookAtOthersCheckpoints();
   // Of a record that says "done".
   absl::Status LookAtDone(const JobRecord& record);
   // The command of before: no other checkpoint to begin with is named.

@@ -53,7 +53,7 @@ absl::Status JobSession::LookForEarlierRun() {
     record_.vocabularies = FingerprintsOf(*train);
   MU_RETURN_IF_ERROR(TakeLock());
   const absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
-  if (absl::IsNotFound(record.status())) return absl::OkStatus();
+  if (absl::IsNotFound(record.status())) return LookAtOthersCheckpoints();
   MU_RETURN_IF_ERROR(record.status());
   if (record->status == "done") return LookAtDone(*record);
   std::vector<std::string> own;
@@ -86,6 +86,22 @@ absl::Status JobSession::LookForEarlierRun() {
   record_.first_step = record->first_step;
   continues_ = true;
   return absl::OkStatus();
+}
+
+absl::Status JobSession::LookAtOthersCheckpoints() {
+  const auto found = ListCheckpoints(CheckpointFolder());
+  if (absl::IsNotFound(found.status())) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(found.status());
+  if (found->empty()) return absl::OkStatus();
+  // Whoever names a checkpoint begins a new run with its values.
+  if (options_.train_again || !options_.checkpoint.empty()) {
+    AnnounceNewRun("checkpoints that no job has taken");
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      options_.job_dir, " holds checkpoints, and no record of the job that took them: they may be ",
+      "those of a program; choose another job_dir, or begin anew in this one with --train_again, "
+      "which deletes them as new ones come"));
 }
 
 absl::Status JobSession::LookAtDone(const JobRecord& record) {

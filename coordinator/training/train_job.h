@@ -40,11 +40,12 @@ struct Progress {
 };
 
 struct RunOptions {
-  std::string job_dir;       // logs, checkpoints; made if absent
-  std::string binary_dir;    // where `worker` and `psserver` are
-  bool local = true;         // real processes on this machine; else daemons register at `listen`
-  bool take_over = false;    // training: replaces a coordinator that is at work in job_dir
-  bool train_again = false;  // training: a job that is done in job_dir, from the start
+  std::string job_dir;     // logs, checkpoints; made if absent
+  std::string binary_dir;  // where `worker` and `psserver` are
+  bool local = true;       // real processes on this machine; else daemons register at `listen`
+  bool take_over = false;  // training: replaces a coordinator that is at work in job_dir
+  // Training: from the start, though job_dir holds a job that is done, or a program's checkpoints.
+  bool train_again = false;
   int workers = 2;
   int ps = 2;
   std::string listen;     // host:port; empty with local: any port of loopback

@@ -12,6 +12,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/training/run_status.h"
 #include "tests/conformance/conformance.h"
@@ -19,7 +21,9 @@
 namespace mu {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::StatusIs;
 
@@ -79,6 +83,8 @@ class TrainJobTest : public ::testing::Test {
     options.job_dir = directory_->path() + "/run";
     options.binary_dir = testing::BinaryDirectory();
     options.workers = options.ps = 1;
+    options.train_again = train_again_;
+    options.announce = [this](const std::string& text) { announced_.push_back(text); };
     MU_RETURN_IF_ERROR(MakeJobDirectory(options.job_dir));
     absl::Status error;
     report_ = TrainJob(job_, models_, options, &error);
@@ -90,6 +96,8 @@ class TrainJobTest : public ::testing::Test {
   ModelRegistry models_;
   RunReport report_;
   absl::Status others_;  // of models but the first, which is the job's own
+  bool train_again_ = false;
+  std::vector<std::string> announced_;
 
  private:
   int made_ = 0;
@@ -130,6 +138,26 @@ TEST_F(TrainJobTest, TheRecordSaysThatTheRunIsOver) {
   MU_EXPECT_OK(Train());
   EXPECT_TRUE(RunIsOver(run));
   EXPECT_FALSE(FileExists(run + "/run.json")) << "its trainer leaves none";
+}
+
+// As a program leaves them: there is no record of a job.
+TEST_F(TrainJobTest, CheckpointsOfAProgramAreNotDeletedUnasked) {
+  const std::string run = directory_->path() + "/run", first = run + "/checkpoints/ckpt-00000001";
+  MU_ASSERT_OK(MakeDirectories(first));
+  pb::CheckpointProto manifest;
+  manifest.set_format_version(kCheckpointFormat);
+  MU_ASSERT_OK(WriteManifest(first, manifest));
+  EXPECT_THAT(Train(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("those of a program")));
+  EXPECT_TRUE(report_.refused);
+  EXPECT_FALSE(FileExists(run + "/job.json")) << "the next one is refused as well";
+  MU_ASSERT_OK_AND_ASSIGN(const auto kept, ListCheckpoints(run + "/checkpoints"));
+  EXPECT_THAT(kept, ElementsAre(first));
+  train_again_ = true;
+  MU_EXPECT_OK(Train());
+  EXPECT_EQ(report_.status, "done");
+  EXPECT_THAT(announced_, Contains(AllOf(HasSubstr("holds checkpoints that no job has taken"),
+                                         HasSubstr("a new run BEGINS"))));
 }
 
 // How a gap that is none shows that it came there.
