@@ -60,17 +60,20 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   const Json json = Json::parse(text, check_depth, /*allow_exceptions=*/false);
   if (too_deep || !json.is_object()) return damaged;
   const Json job = json.value("job", Json()), status = json.value("status", Json()),
+             starting = json.value("starting", Json(false)),
              first_epoch = json.value("first_epoch", Json(uint64_t{0})),
              first_step = json.value("first_step", Json(uint64_t{0})),
              checkpoint = json.value("checkpoint", Json("")),
              vocabularies = json.value("vocabularies", Json::object());
   JobRecord record;
-  if (!job.is_object() || !status.is_string() || !first_epoch.is_number_unsigned() ||
-      !first_step.is_number_unsigned() || !checkpoint.is_string() || !vocabularies.is_object() ||
+  if (!job.is_object() || !status.is_string() || !starting.is_boolean() ||
+      !first_epoch.is_number_unsigned() || !first_step.is_number_unsigned() ||
+      !checkpoint.is_string() || !vocabularies.is_object() ||
       !google::protobuf::util::JsonStringToMessage(job.dump(), &record.job).ok()) {
     return damaged;
   }
   record.status = status.get<std::string>();
+  record.starting = starting.get<bool>();
   record.first_epoch = first_epoch.get<uint64_t>();
   record.first_step = first_step.get<uint64_t>();
   record.checkpoint = checkpoint.get<std::string>();
@@ -96,6 +99,7 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
   }
   nlohmann::ordered_json json;
   json["status"] = record.status;
+  if (record.starting) json["starting"] = true;
   json["first_epoch"] = record.first_epoch;
   if (record.first_step > 0) json["first_step"] = record.first_step;
   if (!record.checkpoint.empty()) json["checkpoint"] = record.checkpoint;

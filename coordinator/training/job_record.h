@@ -16,6 +16,9 @@ namespace mu {
 
 struct JobRecord {
   std::string status;  // running (or died), stopped, failed (what is wrong is the job), done
+  // The run is not over, whatever `status` says: a coordinator starts to continue it or to begin a
+  // new one, and does not train yet.
+  bool starting = false;
   // The coordinator's epoch that began it: older checkpoints are another run's
   uint64_t first_epoch = 0;
   // Of the job, at which warm-up and schedule begin: another run's steps are before it

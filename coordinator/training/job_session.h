@@ -55,7 +55,8 @@ class JobSession {
   absl::Status Start();
   // What the job_dir says of the run from now on.
   absl::Status Record(const std::string& status);
-  // That a job that was begun here has failed, and nobody tries again.
+  // That a job that was begun here has failed, and nobody tries again. Of one that was not begun:
+  // what an earlier one has left is true again.
   void RecordFailure();
 
   absl::Status Train(RunReport* report);
@@ -115,8 +116,12 @@ class JobSession {
   void AnnounceNewRun(const std::string& found);
   // Where there is no record.
   absl::Status LookAtOthersCheckpoints();
-  // Of a record that says "done".
+  // Of a record that says "done", and of others.
   absl::Status LookAtDone(const JobRecord& record);
+  absl::Status LookAtUnfinished(const JobRecord& record);
+  // From here on whoever follows the run waits for its checkpoints, though the earlier one, whose
+  // record was `found`, is over. The lock must be held.
+  absl::Status Reopen(std::optional<JobRecord> found);
   // The command of before: no other checkpoint to begin with is named.
   bool NamesNoOtherCheckpoint(const JobRecord& record) const {
     return options_.checkpoint.empty() || options_.checkpoint == record.checkpoint;
@@ -142,7 +147,8 @@ class JobSession {
   std::optional<Evaluation> last_evaluation_;  // of the values that were trained, if it was made
   std::unique_ptr<Model> model_;
   JobRecord record_;
-  FileLock lock_;  // of the job_dir, where it trains
+  std::optional<JobRecord> earlier_;  // as it is to be again if this run cannot begin
+  FileLock lock_;                     // of the job_dir, where it trains
   bool trains_ = false;
   bool continues_ = false;
   bool done_ = false;

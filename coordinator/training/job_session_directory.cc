@@ -53,21 +53,28 @@ absl::Status JobSession::LookForEarlierRun() {
     record_.vocabularies = FingerprintsOf(*train);
   MU_RETURN_IF_ERROR(TakeLock());
   const absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
-  if (absl::IsNotFound(record.status())) return LookAtOthersCheckpoints();
+  if (absl::IsNotFound(record.status())) {
+    MU_RETURN_IF_ERROR(LookAtOthersCheckpoints());
+    return Reopen(std::nullopt);
+  }
   MU_RETURN_IF_ERROR(record.status());
-  if (record->status == "done") return LookAtDone(*record);
+  MU_RETURN_IF_ERROR(record->status == "done" ? LookAtDone(*record) : LookAtUnfinished(*record));
+  return Reopen(*record);
+}
+
+absl::Status JobSession::LookAtUnfinished(const JobRecord& record) {
   std::vector<std::string> own;
   if (auto listed = ListCheckpoints(CheckpointFolder()); !absl::IsNotFound(listed.status())) {
     MU_ASSIGN_OR_RETURN(own, std::move(listed));
   }
-  const bool same_job = JobFingerprint(record->job) == JobFingerprint(job_);
+  const bool same_job = JobFingerprint(record.job) == JobFingerprint(job_);
   if (!same_job && !own.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options_.job_dir,
-        " holds the unfinished run of another job: ", JobDifferences(record->job, job_),
-        "; choose another job_dir, or undo the change to continue it"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options_.job_dir,
+                     " holds the unfinished run of another job: ", JobDifferences(record.job, job_),
+                     "; choose another job_dir, or undo the change to continue it"));
   }
-  if (const auto others = OtherVocabularies(*record, record_); !own.empty() && !others.empty()) {
+  if (const auto others = OtherVocabularies(record, record_); !own.empty() && !others.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         options_.job_dir, " holds the unfinished run of this job, but the vocabulary of column ",
         absl::StrJoin(others, ", "),
@@ -77,13 +84,13 @@ absl::Status JobSession::LookForEarlierRun() {
   // The command of before, or the way to continue that its help suggests. Whoever names another
   // checkpoint begins a new run with its values.
   const bool same_run =
-      NamesNoOtherCheckpoint(*record) || (!own.empty() && options_.checkpoint == own.back());
+      NamesNoOtherCheckpoint(record) || (!own.empty() && options_.checkpoint == own.back());
   if (same_job && !same_run && !own.empty()) AnnounceNewRun("an unfinished run of this job");
   if (!same_job || !same_run) return absl::OkStatus();
-  record_.checkpoint = record->checkpoint;
+  record_.checkpoint = record.checkpoint;
   if (own.empty()) return absl::OkStatus();  // it begins again, with the same values
-  record_.first_epoch = record->first_epoch;
-  record_.first_step = record->first_step;
+  record_.first_epoch = record.first_epoch;
+  record_.first_step = record.first_step;
   continues_ = true;
   return absl::OkStatus();
 }
@@ -124,6 +131,23 @@ absl::Status JobSession::LookAtDone(const JobRecord& record) {
   }
   done_ = true;
   return absl::OkStatus();
+}
+
+absl::Status JobSession::Reopen(std::optional<JobRecord> found) {
+  const bool was_starting = found.has_value() && found->starting;
+  if (was_starting) found->starting = false;
+  if (done_) {
+    // A coordinator was about to train again here, and died.
+    return was_starting ? WriteJobRecord(options_.job_dir, *found) : absl::OkStatus();
+  }
+  const bool over = RunIsOver(options_.job_dir);
+  if (over || was_starting) earlier_ = found;
+  if (!over) return absl::OkStatus();
+  if (found.has_value()) {
+    found->starting = true;
+    MU_RETURN_IF_ERROR(WriteJobRecord(options_.job_dir, *found));
+  }
+  return UnmarkRun(options_.job_dir);
 }
 
 void JobSession::AnnounceNewRun(const std::string& found) {
@@ -179,8 +203,14 @@ absl::Status JobSession::Record(const std::string& status) {
 }
 
 void JobSession::RecordFailure() {
-  if (record_.status.empty() || replaced()) return;
-  if (const absl::Status written = Record("failed"); !written.ok()) MU_LOG(WARN, "{}", written);
+  if (replaced()) return;
+  absl::Status written;
+  if (!record_.status.empty()) {
+    written = Record("failed");
+  } else if (earlier_.has_value()) {  // this run has not begun: the earlier one counts
+    written = WriteJobRecord(options_.job_dir, *earlier_);
+  }
+  if (!written.ok()) MU_LOG(WARN, "{}", written);
 }
 
 absl::Status JobSession::Save(RunReport* report) {

@@ -60,7 +60,8 @@ bool RunIsOver(const std::string& run) {
     const auto found = mark.is_object() ? mark.find("status") : mark.end();
     if (found != mark.end() && found->is_string()) status = found->get<std::string>();
   } else if (absl::IsNotFound(text.status())) {
-    if (const auto record = ReadJobRecord(run); record.ok()) status = record->status;
+    const auto record = ReadJobRecord(run);
+    if (record.ok() && !record->starting) status = record->status;
   }
   return status == kDone || status == kFailed;
 }

@@ -4,6 +4,7 @@
 
 #include <google/protobuf/text_format.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/training/job_record.h"
 #include "coordinator/training/run_status.h"
 #include "tests/conformance/conformance.h"
 
@@ -75,12 +77,13 @@ class TrainJobTest : public ::testing::Test {
         &job_));
     MU_ASSERT_OK(models_.RegisterJson(
         "scaled", [this](const std::string&) -> absl::StatusOr<std::unique_ptr<Model>> {
-          return std::make_unique<Scaled>(++made_ == 1 ? absl::OkStatus() : others_);
+          if (on_model_) on_model_();
+          return std::make_unique<Scaled>(++made_ == 1 ? own_ : others_);
         }));
   }
   absl::Status Train() {
     RunOptions options;
-    options.job_dir = directory_->path() + "/run";
+    options.job_dir = run_;
     options.binary_dir = testing::BinaryDirectory();
     options.workers = options.ps = 1;
     options.train_again = train_again_;
@@ -95,7 +98,9 @@ class TrainJobTest : public ::testing::Test {
   pb::JobProto job_;
   ModelRegistry models_;
   RunReport report_;
-  absl::Status others_;  // of models but the first, which is the job's own
+  const std::string run_ = directory_.ok() ? directory_->path() + "/run" : "";
+  absl::Status own_, others_;  // of the first model, which is the job's own; of others
+  std::function<void()> on_model_;
   bool train_again_ = false;
   std::vector<std::string> announced_;
 
@@ -133,16 +138,15 @@ TEST_F(TrainJobTest, WhatCannotBeEvaluatedAnywhereIsTheJobsError) {
 
 // Who follows the run goes by the job's record, whatever a program has left there before.
 TEST_F(TrainJobTest, TheRecordSaysThatTheRunIsOver) {
-  const std::string run = directory_->path() + "/run";
-  MU_ASSERT_OK(MarkRun(run, RunStatus::kRunning));
+  MU_ASSERT_OK(MarkRun(run_, RunStatus::kRunning));
   MU_EXPECT_OK(Train());
-  EXPECT_TRUE(RunIsOver(run));
-  EXPECT_FALSE(FileExists(run + "/run.json")) << "its trainer leaves none";
+  EXPECT_TRUE(RunIsOver(run_));
+  EXPECT_FALSE(FileExists(run_ + "/run.json")) << "its trainer leaves none";
 }
 
 // As a program leaves them: there is no record of a job.
 TEST_F(TrainJobTest, CheckpointsOfAProgramAreNotDeletedUnasked) {
-  const std::string run = directory_->path() + "/run", first = run + "/checkpoints/ckpt-00000001";
+  const std::string first = run_ + "/checkpoints/ckpt-00000001";
   MU_ASSERT_OK(MakeDirectories(first));
   pb::CheckpointProto manifest;
   manifest.set_format_version(kCheckpointFormat);
@@ -150,14 +154,58 @@ TEST_F(TrainJobTest, CheckpointsOfAProgramAreNotDeletedUnasked) {
   EXPECT_THAT(Train(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("those of a program")));
   EXPECT_TRUE(report_.refused);
-  EXPECT_FALSE(FileExists(run + "/job.json")) << "the next one is refused as well";
-  MU_ASSERT_OK_AND_ASSIGN(const auto kept, ListCheckpoints(run + "/checkpoints"));
+  EXPECT_FALSE(FileExists(run_ + "/job.json")) << "the next one is refused as well";
+  MU_ASSERT_OK_AND_ASSIGN(const auto kept, ListCheckpoints(run_ + "/checkpoints"));
   EXPECT_THAT(kept, ElementsAre(first));
   train_again_ = true;
   MU_EXPECT_OK(Train());
   EXPECT_EQ(report_.status, "done");
   EXPECT_THAT(announced_, Contains(AllOf(HasSubstr("holds checkpoints that no job has taken"),
                                          HasSubstr("a new run BEGINS"))));
+}
+
+// Who is started together with the job does not end by what an earlier run has left.
+TEST_F(TrainJobTest, TheRunIsNotOverWhileItStarts) {
+  int asked = 0;
+  on_model_ = [&] {
+    ++asked;
+    EXPECT_FALSE(RunIsOver(run_));
+  };
+  MU_ASSERT_OK(MakeDirectories(run_));
+  MU_ASSERT_OK(WriteJobRecord(run_, {.status = "failed", .job = job_}));
+  MU_EXPECT_OK(Train());
+  EXPECT_EQ(asked, 1);
+  EXPECT_TRUE(RunIsOver(run_));
+  // Of a job that is done, and of a program.
+  train_again_ = true;
+  MU_ASSERT_OK(MarkRun(run_, RunStatus::kDone));
+  MU_EXPECT_OK(Train());
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(report_.status, "done");
+  EXPECT_TRUE(RunIsOver(run_));
+}
+
+// Nobody tries again, so nobody need wait.
+TEST_F(TrainJobTest, ARunThatCannotStartIsOverAsTheEarlierOneWas) {
+  MU_ASSERT_OK(MakeDirectories(run_));
+  MU_ASSERT_OK(WriteJobRecord(run_, {.status = "done", .first_epoch = 3, .job = job_}));
+  train_again_ = true;
+  own_ = absl::InvalidArgumentError("no such layer");
+  EXPECT_THAT(Train(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no such layer")));
+  EXPECT_TRUE(RunIsOver(run_));
+  MU_ASSERT_OK_AND_ASSIGN(const JobRecord record, ReadJobRecord(run_));
+  EXPECT_EQ(record.status, "done");
+  EXPECT_EQ(record.first_epoch, 3u);
+}
+
+// As one that was killed while it started: whoever starts the job without --train_again ends it.
+TEST_F(TrainJobTest, AJobThatIsDoneIsNotStartingAnyMore) {
+  MU_ASSERT_OK(MakeDirectories(run_));
+  MU_ASSERT_OK(WriteJobRecord(run_, {.status = "done", .starting = true, .job = job_}));
+  ASSERT_FALSE(RunIsOver(run_));
+  MU_EXPECT_OK(Train());
+  EXPECT_THAT(announced_, Contains(HasSubstr("it is done: nothing is trained")));
+  EXPECT_TRUE(RunIsOver(run_));
 }
 
 // How a gap that is none shows that it came there.

@@ -34,6 +34,7 @@ class JobRecordTest : public ::testing::Test {
 
 TEST_F(JobRecordTest, IsReadAsItWasWritten) {
   JobRecord record{.status = "stopped",
+                   .starting = true,
                    .first_epoch = 3,
                    .first_step = 700,
                    .checkpoint = "/runs/a/ckpt-00000001",
@@ -42,6 +43,7 @@ TEST_F(JobRecordTest, IsReadAsItWasWritten) {
   MU_ASSERT_OK(WriteJobRecord(directory_->path(), record));
   MU_ASSERT_OK_AND_ASSIGN(const JobRecord read, ReadJobRecord(directory_->path()));
   EXPECT_EQ(read.status, "stopped");
+  EXPECT_TRUE(read.starting);
   EXPECT_EQ(read.first_epoch, 3);
   EXPECT_EQ(read.first_step, 700);
   EXPECT_EQ(read.checkpoint, "/runs/a/ckpt-00000001");
@@ -57,6 +59,7 @@ TEST_F(JobRecordTest, APathThatIsNoTextIsAnError) {
 
 TEST_F(JobRecordTest, OfEarlierProgramsHasFewerKeys) {
   MU_ASSERT_OK_AND_ASSIGN(const JobRecord read, Read(R"({"status": "done", "job": {}})"));
+  EXPECT_FALSE(read.starting);
   EXPECT_EQ(read.first_epoch, 0);
   EXPECT_EQ(read.first_step, 0);
   EXPECT_EQ(read.checkpoint, "");
@@ -93,6 +96,7 @@ TEST_F(JobRecordTest, ADamagedOneIsAnErrorWhateverItHolds) {
            std::string("[]"),
            std::string(R"({"status": "done"})"),
            std::string(R"({"status": 1, "job": {}})"),
+           std::string(R"({"status": "done", "starting": "yes", "job": {}})"),
            std::string(R"({"status": "done", "job": 1})"),
            std::string(R"({"status": "done", "job": {"no_such_key": 1}})"),
            std::string(R"({"status": "done", "job": {}, "first_epoch": "3"})"),

@@ -17,9 +17,10 @@ namespace {
 class RunStatusTest : public ::testing::Test {
  protected:
   std::string Run() const { return directory_->path() + "/run"; }
-  void Record(const std::string& status) {
+  void Record(const std::string& status, bool starting = false) {
     JobRecord record;
     record.status = status;
+    record.starting = starting;
     MU_ASSERT_OK(MakeDirectories(Run()));
     MU_ASSERT_OK(WriteJobRecord(Run(), record));
   }
@@ -49,6 +50,10 @@ TEST_F(RunStatusTest, OfAJob) {
   }
   for (const char* status : {"running", "stopped"}) {
     Record(status);
+    EXPECT_FALSE(RunIsOver(Run())) << status;
+  }
+  for (const char* status : {"done", "failed"}) {
+    Record(status, /*starting=*/true);
     EXPECT_FALSE(RunIsOver(Run())) << status;
   }
 }
