@@ -52,6 +52,8 @@ absl::Status UnmarkRun(const std::string& run) {
   return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
 }
 
+bool IsMarkedRun(const std::string& run) { return FileExists(PathOf(run)); }
+
 bool RunIsOver(const std::string& run) {
   const absl::StatusOr<std::string> text = ReadFile(PathOf(run));
   std::string status;

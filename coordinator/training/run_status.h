@@ -23,6 +23,8 @@ std::string RunOfCheckpointFolder(const std::string& folder);
 absl::Status MarkRun(const std::string& run, RunStatus status);
 // From now on the record of a job says it.
 absl::Status UnmarkRun(const std::string& run);
+// Whether RUN/run.json is there: a program has trained in RUN since a job did, if one did.
+bool IsMarkedRun(const std::string& run);
 
 // False if nothing in RUN says so, also where that cannot be read.
 bool RunIsOver(const std::string& run);

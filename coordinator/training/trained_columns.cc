@@ -15,6 +15,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/job_record.h"
+#include "coordinator/training/run_status.h"
 
 namespace mu {
 namespace {
@@ -142,6 +143,12 @@ std::vector<std::string> CompareArrays(const TrainedColumns& trained,
   return problems;
 }
 
+absl::StatusOr<JobRecord> RecordOf(const std::string& run) {
+  if (!IsMarkedRun(run)) return ReadJobRecord(run);
+  return absl::NotFoundError(
+      absl::StrCat(run, " is a program's run, whatever job has trained there before"));
+}
+
 }  // namespace
 
 absl::StatusOr<TrainedColumns> TrainedColumnsOf(const pb::JobProto& job) {
@@ -153,7 +160,7 @@ absl::StatusOr<TrainedColumns> TrainedColumnsOf(const pb::JobProto& job) {
 
 absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& directory) {
   const std::string run = BaseName(directory) == "checkpoints" ? DirectoryOf(directory) : directory;
-  MU_ASSIGN_OR_RETURN(const JobRecord record, ReadJobRecord(run));
+  MU_ASSIGN_OR_RETURN(const JobRecord record, RecordOf(run));
   MU_ASSIGN_OR_RETURN(TrainedColumns trained, TrainedColumnsOf(record.job));
   // Not what the files have by now.
   if (!record.vocabularies.empty()) trained.vocabularies = record.vocabularies;
@@ -163,7 +170,7 @@ absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& directory)
 
 absl::StatusOr<TrainedColumns> TrainedColumnsOfCheckpoint(const std::string& checkpoint) {
   const std::string run = DirectoryOf(DirectoryOf(checkpoint));
-  MU_ASSIGN_OR_RETURN(const JobRecord record, ReadJobRecord(run));
+  MU_ASSIGN_OR_RETURN(const JobRecord record, RecordOf(run));
   MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(checkpoint));
   if (manifest.epoch() < record.first_epoch) {
     return absl::NotFoundError(

@@ -27,8 +27,9 @@ struct TrainedColumns {
 absl::StatusOr<TrainedColumns> TrainedColumnsOf(const muster::JobProto& job);
 
 // Those of the run that took `checkpoint` (RUN/checkpoints/ckpt-N), by its record RUN/job.json,
-// which stays as it is when a job file is edited. NOT_FOUND if the checkpoint lies alone, or is
-// older than the run that the record is of; DATA_LOSS if the record cannot be read.
+// which stays as it is when a job file is edited. NOT_FOUND if the checkpoint lies alone, is older
+// than the run that the record is of, or if a program has trained in RUN since; DATA_LOSS if the
+// record cannot be read.
 absl::StatusOr<TrainedColumns> TrainedColumnsOfCheckpoint(const std::string& checkpoint);
 // The same of a run's folder, or its folder of checkpoints.
 absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& run);

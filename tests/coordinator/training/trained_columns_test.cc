@@ -9,6 +9,7 @@
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/training/job_record.h"
+#include "coordinator/training/run_status.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -223,6 +224,17 @@ TEST_F(RecordTest, OfAnotherRunSaysNothing) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("older than the run")));
   MU_ASSERT_OK(RemoveFile(JoinPath(run(), "job.json")));
   EXPECT_TRUE(absl::IsNotFound(TrainedColumnsOfCheckpoint(Checkpoint(3)).status()));
+}
+
+// Its trainer leaves the record of the job that has trained there before.
+TEST_F(RecordTest, SaysNothingOfAProgramsRun) {
+  MU_ASSERT_OK(MarkRun(run(), RunStatus::kRunning));
+  for (const auto& trained : {TrainedColumnsOfCheckpoint(Checkpoint(3)), TrainedColumnsOfRun(run()),
+                              TrainedColumnsOfRun(JoinPath(run(), "checkpoints"))}) {
+    EXPECT_THAT(trained, StatusIs(absl::StatusCode::kNotFound, HasSubstr("a program's run")));
+  }
+  MU_ASSERT_OK(UnmarkRun(run()));
+  MU_EXPECT_OK(TrainedColumnsOfRun(run()));
 }
 
 }  // namespace
