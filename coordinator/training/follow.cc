@@ -3,18 +3,20 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/launch/stop_watcher.h"
 #include "coordinator/training/followed_run.h"
+#include "coordinator/training/skipped_records.h"
 
 namespace mu {
 namespace {
 
 absl::StatusOr<Evaluation> EvaluateCheckpoint(Coordinator* coordinator, const EvaluationSpec& spec,
                                               const std::string& checkpoint,
-                                              const FollowOptions& options) {
+                                              const FollowOptions& options,
+                                              SkippedRecords* skipped) {
   {
     const StopWatcher watcher(&coordinator->runtime(), options.stop);
     MU_RETURN_IF_ERROR(coordinator->Restore(checkpoint).status());
@@ -26,10 +28,13 @@ absl::StatusOr<Evaluation> EvaluateCheckpoint(Coordinator* coordinator, const Ev
   trainer.callbacks.on_warning = options.on_warning;
   MU_ASSIGN_OR_RETURN(Evaluation evaluation,
                       Trainer(coordinator, std::move(trainer)).Evaluate(options.stop));
-  // Reading nothing says nothing of the model.
-  if (evaluation.examples == 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec.data.proto().name(), " has no good record"));
+  MU_ASSIGN_OR_RETURN(const std::string warning,
+                      skipped->After(evaluation, coordinator->Stats(), spec.data.proto().name()));
+  if (!warning.empty() && options.on_warning) {
+    options.on_warning(warning);
+  } else if (!warning.empty()) {
+    MU_LOG(WARN, "{}: {}", checkpoint, warning);
+  }
   return evaluation;
 }
 
@@ -41,6 +46,7 @@ absl::StatusOr<std::vector<Evaluation>> Follow(Coordinator* coordinator, const s
   FollowedRun followed(run);
   MU_RETURN_IF_ERROR(followed.Open().status());
   std::optional<EvaluationSpec> spec;
+  SkippedRecords skipped(coordinator->Stats().bad_records);
   while (true) {
     MU_ASSIGN_OR_RETURN(const std::string checkpoint, followed.Next(options.stop));
     if (checkpoint.empty()) return followed.evaluations();
@@ -50,7 +56,7 @@ absl::StatusOr<std::vector<Evaluation>> Follow(Coordinator* coordinator, const s
         coordinator->UsePartitionCountsOf(checkpoint);
         MU_ASSIGN_OR_RETURN(spec, define(*coordinator));
       }
-      evaluated = EvaluateCheckpoint(coordinator, *spec, checkpoint, options);
+      evaluated = EvaluateCheckpoint(coordinator, *spec, checkpoint, options, &skipped);
     } else {
       evaluated = manifest.status();
     }

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "coordinator/launch/stop_watcher.h"
+#include "coordinator/training/skipped_records.h"
 
 namespace mu {
 namespace {
@@ -34,7 +34,7 @@ class OwnCluster {
     if (!evaluated.ok()) {
       spec_.reset();
       coordinator_.reset();
-      bad_records_ = 0;
+      skipped_ = SkippedRecords();
     }
     return evaluated;
   }
@@ -62,18 +62,9 @@ class OwnCluster {
     options.callbacks.on_warning = [&](const std::string& text) { warnings->push_back(text); };
     MU_ASSIGN_OR_RETURN(Evaluation evaluation,
                         Trainer(coordinator_.get(), std::move(options)).Evaluate(stop));
-    const RuntimeStats stats = coordinator_->Stats();
-    std::string bad;
-    if (const uint64_t more = stats.bad_records - std::exchange(bad_records_, stats.bad_records))
-      bad = absl::StrCat(more, " were left out (on_bad_record: skip), the first is ",
-                         stats.first_bad_record);
-    const std::string& data = spec_->data.proto().name();
-    // Reading nothing says nothing of the model.
-    if (evaluation.examples == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(data, " has no good record", bad.empty() ? "" : ": ", bad));
-    }
-    if (!bad.empty()) warnings->push_back(absl::StrCat("of the records of ", data, ", ", bad));
+    MU_ASSIGN_OR_RETURN(std::string skipped, skipped_.After(evaluation, coordinator_->Stats(),
+                                                            spec_->data.proto().name()));
+    if (!skipped.empty()) warnings->push_back(std::move(skipped));
     return evaluation;
   }
 
@@ -81,7 +72,7 @@ class OwnCluster {
   const DefineEvaluation define_;
   std::unique_ptr<Coordinator> coordinator_;
   std::optional<EvaluationSpec> spec_;  // in it
-  uint64_t bad_records_ = 0;            // that it has told of
+  SkippedRecords skipped_;
 };
 
 }  // namespace

@@ -349,6 +349,44 @@ TEST_F(FollowedTrainerTest, AnEvaluationThatFailsIsDoneByTheNextCall) {
   EXPECT_THAT(all, SizeIs(1));
 }
 
+// Metrics are of what was left.
+TEST_F(FollowedTrainerTest, RecordsThatAreLeftOutAreAWarning) {
+  {
+    Trainer trainer(&c(), Options());
+    for (uint32_t epochs = 1; epochs <= 2; ++epochs) {
+      MU_ASSERT_OK(trainer.Fit({.epochs = epochs}).status());
+      MU_ASSERT_OK(trainer.Save().status());
+    }
+  }
+  WriteFile(Run() + "/some.csv", "1\nno number\n3\n");
+  MU_ASSERT_OK_AND_ASSIGN(const auto own, Follower());
+  const auto some = [&](Coordinator& there) -> absl::StatusOr<EvaluationSpec> {
+    MU_ASSIGN_OR_RETURN(EvaluationSpec spec, DefineIn(there));
+    MU_ASSIGN_OR_RETURN(spec.data, there.CreateDataset(Csv({Run() + "/some.csv"})
+                                                           .Id("id", 0, 0)
+                                                           .Batch(1)
+                                                           .Epochs(1)
+                                                           .SkipBadRecords()
+                                                           .Name("some")));
+    MU_ASSIGN_OR_RETURN(spec.function, there.DefineFunction("some", [&](FunctionBuilder& f) {
+      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
+      f.Return("prediction", id);
+      f.Return("label", id);
+    }));
+    return spec;
+  };
+  std::vector<std::string> warnings;
+  MU_ASSERT_OK_AND_ASSIGN(
+      const std::vector<Evaluation> all,
+      Follow(own.get(), Run(), some,
+             {.on_warning = [&](const std::string& text) { warnings.push_back(text); }}));
+  ASSERT_THAT(all, SizeIs(2));
+  for (const Evaluation& evaluation : all) EXPECT_EQ(evaluation.examples, 2u);
+  ASSERT_THAT(warnings, SizeIs(2)) << "one for each evaluation";
+  for (const std::string& warning : warnings)
+    EXPECT_THAT(warning, HasSubstr("of the records of some, 1 were left out"));
+}
+
 // It gives the code that a damaged checkpoint gives.
 TEST_F(FollowedTrainerTest, DamagedDataIsNoDamagedCheckpoint) {
   {
