@@ -7,6 +7,7 @@
 //                                  [&](mu::Coordinator& own) { return DefineMyEvaluation(own); }));
 //
 // The run is a mu::Trainer's whose checkpoints are in RUN/checkpoints, or a job's. It need not have
+// begun; but where an earlier run in RUN is over, that one ends the following until the next has
 // begun. docs/program.md says what is promised.
 #pragma once
 
@@ -38,8 +39,8 @@ struct FollowOptions {
 // Evaluates each checkpoint of the run, oldest first, and writes the results into
 // RUN/evaluations.json. It misses none from its first start on and repeats none, also when it is
 // started again; one process at a time may follow a run. Returns all that is in that file, oldest
-// first, when the run is over: its trainer has ended after a Fit that came to its end or failed for
-// good, or its job is done or has failed for good.
+// first, when the run is over: its trainer has ended and says so (TrainerOptions::marks_run), or
+// its job is done or has failed for good.
 //
 // `run`: RUN or RUN/checkpoints. `define` is called once, when there is a checkpoint: it creates
 // the model's variables and tables as the run has them, and says how it is measured. Tables get as
@@ -48,7 +49,9 @@ struct FollowOptions {
 // CANCELLED if `stop` asks for it: then use the coordinator for nothing more. DATA_LOSS if
 // RUN/evaluations.json cannot be read. Errors of `define`, Coordinator::Restore and
 // Trainer::Evaluate, but not of a damaged checkpoint: what has not been evaluated then is evaluated
-// by the next call. The coordinator must not be the run's own.
+// by the next call, with another coordinator, or with the EvaluationSpec that `define` has made:
+// called a second time for one coordinator, it would create what is there. The coordinator must not
+// be the run's own.
 absl::StatusOr<std::vector<Evaluation>> Follow(Coordinator* coordinator, const std::string& run,
                                                const DefineEvaluation& define,
                                                const FollowOptions& options = {});
