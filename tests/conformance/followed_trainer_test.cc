@@ -328,8 +328,10 @@ TEST_F(FollowedTrainerTest, AnEvaluationThatFailsIsDoneByTheNextCall) {
   }
   WriteFile(Run() + "/bad.csv", "no number\n");
   MU_ASSERT_OK_AND_ASSIGN(const auto own, Follower());
+  EvaluationSpec good;
   const auto nothing = [&](Coordinator& there) -> absl::StatusOr<EvaluationSpec> {
     MU_ASSIGN_OR_RETURN(EvaluationSpec spec, DefineIn(there));
+    good = spec;
     MU_ASSIGN_OR_RETURN(spec.data, there.CreateDataset(Csv({Run() + "/bad.csv"})
                                                            .Id("id", 0, 0)
                                                            .Batch(1)
@@ -344,7 +346,26 @@ TEST_F(FollowedTrainerTest, AnEvaluationThatFailsIsDoneByTheNextCall) {
     return spec;
   };
   EXPECT_THAT(Follow(own.get(), Run(), nothing),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("bad has no good record")));
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("bad has no good record: 1 were left out")));
+  EXPECT_THAT(Follow(own.get(), Run(), nothing), HasCode(absl::StatusCode::kAlreadyExists));
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<Evaluation> all, Follow(own.get(), Run(), good));
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_NEAR(all[0].metrics.at("mae"), 1, 1e-5);
+}
+
+TEST_F(FollowedTrainerTest, AnotherCoordinatorContinuesAfterAnError) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+    MU_ASSERT_OK(trainer.Save().status());
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const auto own, Follower());
+  EXPECT_THAT(Follow(own.get(), Run(),
+                     [](Coordinator&) -> absl::StatusOr<EvaluationSpec> {
+                       return absl::InternalError("no room for the model");
+                     }),
+              HasCode(absl::StatusCode::kInternal));
   MU_ASSERT_OK_AND_ASSIGN(const std::vector<Evaluation> all, FollowAll());
   EXPECT_THAT(all, SizeIs(1));
 }
