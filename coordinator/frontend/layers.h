@@ -25,9 +25,8 @@ struct DenseOptions {
   std::optional<Optimizer> optimizer = std::nullopt;
   std::optional<Partitioner> partitioner = std::nullopt;  // of the kernel
   // For many outputs, as of a softmax: where the product with the kernel is computed, as
-  // ShardedMatMul does it. The kernel is then [outputs, inputs], a row for each output, so that
-  // partitions and servers have outputs of their own. It is called NAME/kernel_by_output:
-  // checkpoints without `product` do not fit, not even those of a square kernel.
+  // ShardedMatMul does it. The kernel is then NAME/kernel_by_output [outputs, inputs], so that
+  // servers have outputs of their own; checkpoints without `product` do not fit.
   std::optional<ProductPlace> product = std::nullopt;  // none: the kernel is read
 };
 
