@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -32,7 +33,14 @@ inline constexpr char kPushRefused[] = "refused";  // for any other reason
 
 class PushLog {
  public:
-  explicit PushLog(std::vector<std::string> paths) : paths_(std::move(paths)) { Read(); }
+  // Of pushes in these generations of the servers' state, both included.
+  explicit PushLog(std::vector<std::string> paths, uint64_t first_generation = 0,
+                   uint64_t last_generation = std::numeric_limits<uint64_t>::max())
+      : paths_(std::move(paths)),
+        first_generation_(first_generation),
+        last_generation_(last_generation) {
+    Read();
+  }
 
   // Steps that ran to their end: all servers have taken the pushes. Of a step that every server
   // changes, each run makes one push to each server.
@@ -40,6 +48,14 @@ class PushLog {
     uint64_t sum = 0;
     for (const auto& [run, taken] : taken_) sum += CompleteOf(taken);
     return sum;
+  }
+  // The same, each step once however often it ran.
+  uint64_t DifferentSteps() const {
+    std::set<std::pair<uint64_t, uint64_t>> steps;
+    for (const auto& [run, taken] : taken_) {
+      if (CompleteOf(taken) > 0) steps.insert({run.function, run.step});
+    }
+    return steps.size();
   }
   // Pushes that were too late. Of an attempt that several servers refuse each counts.
   uint64_t too_late() const { return too_late_; }
@@ -89,6 +105,7 @@ class PushLog {
         !absl::SimpleAtoi(fields[2], &run.round) || !absl::SimpleAtoi(fields[3], &run.function) ||
         !absl::SimpleAtoi(fields[4], &run.step))
       return;
+    if (run.generation < first_generation_ || run.generation > last_generation_) return;
     if (fields[0] == kPushTooLate) ++too_late_;
     if (fields[0] != kPushTaken) return;
     std::vector<uint64_t>& taken = taken_[run];
@@ -102,6 +119,7 @@ class PushLog {
   }
 
   const std::vector<std::string> paths_;
+  const uint64_t first_generation_, last_generation_;
   std::map<Run, std::vector<uint64_t>> taken_;                       // by server
   std::map<std::pair<uint64_t, uint64_t>, std::set<int64_t>> rows_;  // by function and step
   uint64_t too_late_ = 0;
