@@ -109,31 +109,5 @@ TEST(LateGradients, AreCountedWithoutABound) {
   EXPECT_GT(late.max, 0u);
 }
 
-TEST(StepsAhead, AreBoundedWhateverIsKilled) {
-  constexpr uint32_t kEpochs = 2;
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 3, .ps = 2}));
-  Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(
-      &c, {.directory = cluster->directory() + "/checkpoints", .every = absl::InfiniteDuration()});
-  c.BoundStaleness(25);
-  MU_ASSERT_OK_AND_ASSIGN(const VisitingJob job, VisitingJob::Create(*cluster, kEpochs, {}));
-  job.ScheduleAll(c, kEpochs);
-  for (int kill = 0; kill < 4; ++kill) {
-    WaitWhile([&] { return c.Stats().steps < 100 + 150 * static_cast<uint64_t>(kill); });
-    if (kill == 2) {
-      MU_ASSERT_OK(c.Checkpoint());
-      cluster->KillServer(0);
-      MU_ASSERT_OK(cluster->StartServer(0));
-      continue;
-    }
-    cluster->KillWorker(kill % 3);
-    MU_ASSERT_OK(cluster->StartWorker(kill % 3));
-  }
-  job.Check(c, kEpochs);
-  const RuntimeStats stats = c.Stats();
-  EXPECT_GT(stats.waited_for_steps, 0u) << "of six functions in flight three fit";
-  EXPECT_LE(stats.staleness.max, 50u) << "so many steps before it and as many after it";
-}
-
 }  // namespace
 }  // namespace mu
