@@ -221,6 +221,8 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<uint64_t> BatchesInEpoch(const Dataset& dataset, uint64_t epoch = 0);
   // Batches of each lease of the dataset's current epoch, by the lease's index.
   absl::StatusOr<std::map<uint64_t, uint32_t>> BatchesByLease(const Dataset& dataset);
+  // Batches of each lease of an epoch, in the order in which leases are begun.
+  absl::StatusOr<std::vector<uint32_t>> BatchesOfLeases(const Dataset& dataset, uint64_t epoch);
   // Begins the dataset again at the start of `epoch`. Join first: FAILED_PRECONDITION while
   // functions that read it are unfinished. Waits while training is being cancelled, and for
   // functions that a lost server makes run again; CANCELLED if `stop` (may be null) becomes more

@@ -137,6 +137,12 @@ absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uin
   return EpochPlan::CountBatches(data, epoch);
 }
 
+absl::StatusOr<std::vector<uint32_t>> Coordinator::BatchesOfLeases(const Dataset& dataset,
+                                                                   uint64_t epoch) {
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
+  return EpochPlan::BatchesOfLeases(data, epoch);
+}
+
 absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const Dataset& dataset) {
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   DataLeases::Plan plan = impl_->runtime->HandedOut(dataset.proto().id()).plan;

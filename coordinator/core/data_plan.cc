@@ -151,13 +151,18 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const DataLayout& data, uint64_t epoch
   return plan;
 }
 
-uint64_t EpochPlan::CountBatches(const DataLayout& data, uint64_t epoch) {
+std::vector<uint32_t> EpochPlan::BatchesOfLeases(const DataLayout& data, uint64_t epoch) {
   const std::vector<uint64_t> selected = VisitBlocks(data, [](uint32_t, uint64_t, uint64_t) {});
-  uint64_t batches = 0;
+  std::vector<uint32_t> batches;
   VisitLeases(data.dataset, selected, epoch, [&](absl::Span<const size_t>, uint64_t records) {
-    batches += BatchesOf(data.dataset, records);
+    batches.push_back(static_cast<uint32_t>(BatchesOf(data.dataset, records)));
   });
   return batches;
+}
+
+uint64_t EpochPlan::CountBatches(const DataLayout& data, uint64_t epoch) {
+  const std::vector<uint32_t> leases = BatchesOfLeases(data, epoch);
+  return std::accumulate(leases.begin(), leases.end(), uint64_t{0});
 }
 
 }  // namespace mu

@@ -66,6 +66,8 @@ class EpochPlan {
 
   // batches() of the same plan without making it; 0 if no record is left.
   static uint64_t CountBatches(const DataLayout& data, uint64_t epoch);
+  // Batches of each of leases(), in the same way.
+  static std::vector<uint32_t> BatchesOfLeases(const DataLayout& data, uint64_t epoch);
 
   uint64_t epoch() const { return epoch_; }
   const std::vector<PlannedLease>& leases() const { return leases_; }

@@ -73,6 +73,9 @@ TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
     }
     ASSERT_EQ(seen.size(), total) << "trial " << trial;
     EXPECT_EQ(EpochPlan::CountBatches(data, trial), plan.batches());
+    std::vector<uint32_t> batches;
+    for (const auto& planned : plan.leases()) batches.push_back(planned.batches);
+    EXPECT_EQ(EpochPlan::BatchesOfLeases(data, trial), batches);
   }
 }
 
