@@ -30,10 +30,11 @@ class EvaluationSchedule {
     return every_.steps - steps % every_.steps;
   }
   // After so many steps of the job. `ended_epoch`: the epoch, from 1, whose last step is the last
-  // of these; 0: they end within one.
-  bool Due(uint64_t steps, uint64_t ended_epoch, absl::Time now) const {
+  // of these; 0: they end within one. `asked_every`: it was asked so many steps before, and not
+  // since; what became due in between is due now.
+  bool Due(uint64_t steps, uint64_t ended_epoch, absl::Time now, uint64_t asked_every = 1) const {
     if (steps == 0 || steps == evaluated_steps_) return false;
-    if (every_.steps > 0) return steps % every_.steps == 0;
+    if (every_.steps > 0) return steps % every_.steps < asked_every;
     if (every_.epochs > 0) return ended_epoch > 0 && ended_epoch % every_.epochs == 0;
     return every_.time > absl::ZeroDuration() && now - last_ >= every_.time;
   }

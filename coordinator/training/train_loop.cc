@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/completion_queue.h"
 #include "coordinator/training/join_with_looks.h"
+#include "coordinator/training/round_ends.h"
 #include "coordinator/training/step_pacer.h"
 
 namespace mu {
@@ -74,6 +76,7 @@ class TrainLoop {
   absl::Status CheckSomethingIsLeft() const;
   uint64_t TotalSteps(uint64_t epoch, uint64_t left) const;
   uint64_t StepsOfFunction(uint64_t epoch, uint64_t left) const;
+  absl::Status FindRoundEnds(uint64_t epoch, uint64_t batches, uint64_t wanted);
   absl::Status TrainEpoch(uint64_t epoch, uint64_t batches);
   absl::Status EvaluateIfDue(uint64_t epoch, bool epoch_ends);
   absl::Status Take(const CompletionQueue::Completion& done);
@@ -107,6 +110,8 @@ class TrainLoop {
   uint64_t scheduled_ = 0;  // steps of the whole job
   uint64_t total_ = 0;
   uint64_t restored_steps_ = 0;
+  RoundEnds round_ends_;      // of the current epoch
+  uint64_t epoch_steps_ = 0;  // scheduled of this epoch, also by what came before
   std::optional<EvaluationSchedule> evaluations_;
   CompletionQueue pending_;                      // tagged with their epochs
   std::map<uint64_t, size_t> pending_by_epoch_;  // of these, how many
@@ -287,14 +292,26 @@ void TrainLoop::TellEndedEpochs(uint64_t scheduled_epoch) {
   }
 }
 
+// `batches` are left of the epoch, of which the first `wanted` are trained on.
+absl::Status TrainLoop::FindRoundEnds(uint64_t epoch, uint64_t batches, uint64_t wanted) {
+  if (!rounds_.one_lease() || each_for_itself_) return absl::OkStatus();
+  MU_ASSIGN_OR_RETURN(const auto leases, coordinator_.BatchesOfLeases(dataset_, epoch - 1));
+  const uint64_t all = std::accumulate(leases.begin(), leases.end(), uint64_t{0});
+  epoch_steps_ = all - std::min(all, batches);
+  round_ends_ = RoundEnds(rounds_.replicas, leases, epoch_steps_ + wanted);
+  return absl::OkStatus();
+}
+
 absl::Status TrainLoop::EvaluateIfDue(uint64_t epoch, bool epoch_ends) {
+  const uint64_t round = round_ends_.Ended(epoch_steps_);
+  if (round == 0) return absl::OkStatus();
   if (options_.go_on != nullptr && !Stopping() && !result_.ended) {
     MU_ASSIGN_OR_RETURN(const bool go_on, options_.go_on());
     result_.ended = !go_on;
   }
   if (options_.evaluates != nullptr && options_.evaluates()) evaluations_->UnderWay(SteadyNow());
   if (options_.evaluate == nullptr || Stopping() || result_.ended ||
-      !evaluations_->Due(scheduled_, epoch_ends ? epoch : 0, SteadyNow()))
+      !evaluations_->Due(scheduled_, epoch_ends ? epoch : 0, SteadyNow(), round))
     return absl::OkStatus();
   MU_RETURN_IF_ERROR(TakeResults(1));
   if (!result_.unfinished) MU_RETURN_IF_ERROR(Join());
@@ -324,9 +341,12 @@ absl::Status TrainLoop::TrainEpoch(uint64_t epoch, uint64_t batches) {
   const uint64_t wanted = std::min(batches, most_ - std::min(most_, scheduled_));
   uint64_t left = wanted;
   total_ = TotalSteps(epoch, left);
-  while (left > 0 && !Stopping()) {
+  MU_RETURN_IF_ERROR(FindRoundEnds(epoch, batches, wanted));
+  // A round that has begun is completed before training stops.
+  const auto stops = [this] { return Stopping() && round_ends_.Ended(epoch_steps_) > 0; };
+  while (left > 0 && !stops()) {
     MU_RETURN_IF_ERROR(EvaluateIfDue(epoch, /*epoch_ends=*/false));
-    if (result_.ended || result_.unfinished || Stopping()) break;
+    if (result_.ended || result_.unfinished || stops()) break;
     const auto steps = static_cast<uint32_t>(StepsOfFunction(epoch, left));
     pending_.Add(coordinator_.Schedule(function_, {.steps = steps}), epoch);
     ++pending_by_epoch_[epoch];
@@ -335,6 +355,7 @@ absl::Status TrainLoop::TrainEpoch(uint64_t epoch, uint64_t batches) {
       result_.steps_per_function = steps;
     left -= steps;
     scheduled_ += steps;
+    epoch_steps_ += steps;
     // Enough for every worker to have its next functions at hand, also where half of them hang;
     // few enough to stop and to adapt soon.
     // And enough for a round while the last one is being committed.

@@ -17,6 +17,7 @@ namespace mu::testing {
 struct ScoringJob {
   static constexpr int64_t kRecords = 1500, kRows = 300, kDim = 6;
   static constexpr uint32_t kReplicas = 4, kBatch = 5;  // of a round
+  static constexpr uint32_t kLeases = 4;                // of an epoch
 
   Dataset data;
   Variable weights;
@@ -31,10 +32,11 @@ struct ScoringJob {
     for (int64_t i = 0; i < kRecords; ++i) ids += std::to_string(i % kRows) + "\n";
     WriteFile(file, ids);
     ScoringJob job = {.epochs = epochs};
-    // A lease is no multiple of a batch: rounds are small at its end.
+    // Four leases, which are no multiples of a round: the last one of each lease is small.
     MU_ASSIGN_OR_RETURN(
         job.data,
-        c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(batch).Shuffle(512).Epochs(epochs)));
+        c.CreateDataset(
+            Csv({file}).Id("id", 0, 0).Batch(batch).Shuffle(512).BlockRecords(130).Epochs(epochs)));
     MU_ASSIGN_OR_RETURN(job.weights, c.CreateVariable({.name = "weights",
                                                        .shape = Shape({kDim}),
                                                        .initializer = Uniform{-1, 1},

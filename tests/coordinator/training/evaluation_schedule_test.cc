@@ -27,6 +27,18 @@ TEST(EvaluationSchedule, BySteps) {
   EXPECT_TRUE(schedule.Due(30, 0, kBegin));
 }
 
+TEST(EvaluationSchedule, ByStepsWhereNotEachStepIsAsked) {
+  EvaluationSchedule schedule({.steps = 10}, 0, kBegin);
+  EXPECT_FALSE(schedule.Due(8, 0, kBegin, 4));
+  EXPECT_TRUE(schedule.Due(12, 0, kBegin, 4)) << "10 lies in the round from 9 to 12";
+  EXPECT_FALSE(schedule.Due(12, 0, kBegin, 2)) << "and not in one from 11";
+  schedule.Evaluated(12, kBegin);
+  EXPECT_FALSE(schedule.Due(12, 1, kBegin, 4));
+  EXPECT_FALSE(schedule.Due(16, 0, kBegin, 4));
+  EXPECT_TRUE(schedule.Due(20, 0, kBegin, 4));
+  EXPECT_TRUE(schedule.Due(20, 0, kBegin, 20)) << "a round longer than the period";
+}
+
 TEST(EvaluationSchedule, ByEpochs) {
   EvaluationSchedule schedule({.epochs = 2}, 0, kBegin);
   EXPECT_FALSE(schedule.Due(7, 1, kBegin));
