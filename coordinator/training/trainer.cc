@@ -177,6 +177,7 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
   stop_ = options.stop;
   evaluates_beside_ = options.beside || elsewhere;
   evaluates_current_ = current;
+  fails_on_error_ = options.fail_on_evaluation_error;
   // What is restored runs again at once.
   if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
   rounds_ = coordinator_->runtime().rounds().on();
@@ -214,15 +215,19 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
   }
   has_restored_ = true;
   trained_steps_ = restored_.manifest.position().steps();
+  saved_steps_ = trained_steps_.load();
   history_ = TrainingHistory::Parse(restored_.user_state);
   return absl::OkStatus();
 }
 
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
+  evaluation_failed_ = false;
+  saved_steps_.reset();
   const absl::Status prepared = Prepare(options);
   if (prepared.ok()) unsaved_ = false;
   if (prepared.ok() && checkpointer_ != nullptr) MarkRunAs(RunStatus::kRunning);
   absl::StatusOr<FitResult> result = prepared.ok() ? FitPrepared(options) : prepared;
+  if (prepared.ok() && evaluation_failed_) SaveAfterError();
   const std::optional<RunStatus> outcome = OutcomeOf(result);
   // Options that are refused say nothing of the run.
   if (prepared.ok() || !outcome.has_value()) outcome_ = outcome;
@@ -269,6 +274,8 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
     MU_RETURN_IF_ERROR(TakeBeside(/*wait=*/true).status());
   } else {
     EndBeside();
+    // What still ran has failed as well: the values lack steps, and are not to be saved.
+    if (!failed_beside.ok()) evaluation_failed_ = false;
   }
   MU_ASSIGN_OR_RETURN(result.train, std::move(trained));
   MU_RETURN_IF_ERROR(failed_beside);

@@ -112,6 +112,9 @@ struct FitOptions {
   // Of `beside`. kCurrent goes neither with keep_best and restore_best nor with
   // TrainerOptions::evaluate_checkpoint, all of which need a checkpoint.
   EvaluatedValues values = EvaluatedValues::kCheckpoint;
+  // The error of an evaluation on the way ends Fit. Else it is a warning and training goes on,
+  // unless early stopping or keep_best depend on the evaluation: then it ends Fit all the same.
+  bool fail_on_evaluation_error = false;
   // Both need TrainerOptions::checkpoints (restore_best does); `better` is set by the metric.
   std::optional<EarlyStoppingOptions> early_stopping = std::nullopt;
   std::optional<KeepBestOptions> keep_best = std::nullopt;
@@ -147,8 +150,11 @@ class Trainer {
   // want it (unless an evaluation beside training has stopped it). Before each evaluation that may
   // become the best one a checkpoint is taken, so what is evaluated is what can be restored, also
   // where a server is lost meanwhile. An evaluation that fails is a warning, and training goes on,
-  // unless early stopping or keep_best depend on it. FAILED_PRECONDITION and INVALID_ARGUMENT as
-  // Train, and for options that do not go together. Takes no checkpoint at the end: see Save.
+  // unless fail_on_evaluation_error is set, or early stopping or keep_best depend on it. Then Fit
+  // takes a checkpoint of what was trained and ends with the evaluation's error. Whoever goes on
+  // with the job evaluates the same values again, unless these were the current ones beside
+  // training. FAILED_PRECONDITION and INVALID_ARGUMENT as Train, and for options that do not go
+  // together. Takes no checkpoint at the end: see Save.
   absl::StatusOr<FitResult> Fit(const FitOptions& options);
   // The whole evaluation set, each record once. CANCELLED if `stop` asks for it.
   absl::StatusOr<Evaluation> Evaluate(const std::atomic<int>* stop = nullptr);
@@ -158,6 +164,8 @@ class Trainer {
   // A checkpoint that holds all of it; its folder. FAILED_PRECONDITION without checkpoints.
   absl::StatusOr<std::string> Save();
 
+  // Whether the last Fit ended with the error of an evaluation.
+  bool evaluation_failed() const { return evaluation_failed_; }
   const EvaluationSpec* evaluation() const {
     return options_.evaluation.has_value() ? &*options_.evaluation : nullptr;
   }
@@ -177,6 +185,12 @@ class Trainer {
   absl::Status RestoreIfFound(const FitOptions& options);
   absl::StatusOr<Better> BetterOfComputed(const std::string& metric, const char* option) const;
   bool DependsOnEvaluation() const { return stopping_.has_value() || best_.has_value(); }
+  // Whether the error of an evaluation ends training.
+  bool EndsAtError() const { return fails_on_error_ || DependsOnEvaluation(); }
+  // That error; says which evaluation it was.
+  absl::Status EndByEvaluation(uint64_t steps, uint32_t epoch, const absl::Status& error);
+  // A checkpoint of what was trained before the error of an evaluation ended it.
+  void SaveAfterError();
   bool WantsCheckpoint() const;
   // False: training is to end.
   absl::StatusOr<bool> EvaluateAt(const EvaluationPoint& point);
@@ -235,13 +249,16 @@ class Trainer {
   const std::atomic<int>* stop_ = nullptr;  // of Fit
   bool evaluates_beside_ = false;           // the same; or by evaluate_checkpoint
   bool evaluates_current_ = false;          // beside training, without a checkpoint
+  bool fails_on_error_ = false;             // FitOptions::fail_on_evaluation_error
+  bool evaluation_failed_ = false;          // its error ends Fit
   bool rounds_ = false;                     // whether Fit trains in rounds
   std::unique_ptr<Beside> beside_;          // under way
   bool taken_up_ = false;                   // it is one of a former coordinator
   std::atomic<uint64_t> trained_steps_{0};
-  std::optional<RunStatus> outcome_;  // of the last Fit; nullopt: the run may go on
-  bool unsaved_ = false;              // the last Save after it has failed
-  RestoredJob restored_;              // that Fit has restored itself
+  std::optional<uint64_t> saved_steps_;  // trained_steps_ of what Fit has saved or restored
+  std::optional<RunStatus> outcome_;     // of the last Fit; nullopt: the run may go on
+  bool unsaved_ = false;                 // the last Save after it has failed
+  RestoredJob restored_;                 // that Fit has restored itself
   bool has_restored_ = false;
   std::set<std::string> warned_;
   FailureTeller failures_;

@@ -72,7 +72,9 @@ absl::Status Trainer::GoOnBeside() {
   if (evaluates_beside_ && kept_ != nullptr)
     begun = BeginBeside({.steps = pending.steps, .epoch = pending.epoch}, pending.checkpoint);
   taken_up_ = begun.ok();
-  return begun.ok() || (DependsOnEvaluation() && !MayGiveUp(begun)) ? begun : GiveUpBeside(begun);
+  if (begun.ok()) return begun;
+  if (!EndsAtError() || MayGiveUp(begun)) return GiveUpBeside(begun);
+  return EndByEvaluation(pending.steps, pending.epoch, begun);
 }
 
 bool Trainer::MayGiveUp(const absl::Status& error) {

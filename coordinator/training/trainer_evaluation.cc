@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/status.h"
 #include "common/base/steady_now.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
@@ -30,7 +31,10 @@ absl::StatusOr<std::string> Trainer::TakeCheckpoint() {
     return std::string();
   }
   const absl::StatusOr<std::string> taken = checkpointer_->TakeWhole();
-  if (taken.ok()) return BaseName(*taken);
+  if (taken.ok()) {
+    saved_steps_ = trained_steps_.load();
+    return BaseName(*taken);
+  }
   MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
   Warn(absl::StrCat("no checkpoint before an evaluation, so its values cannot be gone back to: ",
                     taken.status().message()));
@@ -65,9 +69,11 @@ absl::StatusOr<bool> Trainer::Record(const EvaluationPoint& point,
       MarkBest("");  // one beside training stays pending: the job may go on
       return true;
     }
-    history_.SetPending(std::nullopt);
+    // Where it ends training, whoever goes on with the job evaluates the checkpoint again.
+    const bool ends = EndsAtError();
+    if (!ends) history_.SetPending(std::nullopt);
     MarkBest("");
-    if (DependsOnEvaluation()) return evaluated.status();
+    if (ends) return EndByEvaluation(point.steps, point.epoch, evaluated.status());
     Warn(absl::StrCat("an evaluation failed, training goes on: ", evaluated.status().message()));
     return true;
   }
@@ -92,6 +98,22 @@ absl::StatusOr<bool> Trainer::Record(const EvaluationPoint& point,
   MarkBest("");
   if (options_.callbacks.on_evaluation) options_.callbacks.on_evaluation(*evaluated);
   return !stopping_.has_value() || !stopping_->stopped();
+}
+
+absl::Status Trainer::EndByEvaluation(uint64_t steps, uint32_t epoch, const absl::Status& error) {
+  evaluation_failed_ = true;
+  return Annotate(
+      error, absl::StrCat("the evaluation after ", steps, " steps, in epoch ", epoch, ", failed"));
+}
+
+void Trainer::SaveAfterError() {
+  if (checkpointer_ == nullptr || saved_steps_ == trained_steps_.load()) return;
+  // A stop does not wait for functions that no worker is left to finish.
+  if (AskedToStop(stop_) && !coordinator_->Done().value_or(false)) return;
+  coordinator_->SetUserState(history_.ToString());
+  const absl::Status saved = checkpointer_->TakeWhole().status();
+  if (!saved.ok())
+    Warn(absl::StrCat("steps since the last checkpoint are not saved: ", saved.message()));
 }
 
 size_t Trainer::ServersLost() const {
