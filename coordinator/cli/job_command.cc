@@ -152,7 +152,8 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   printer.Finish();
 
   absl::PrintF("%s", SummaryOf(report));
-  const bool again = report.status == "stopped" || ExitCodeOf(error) == kExitMachines;
+  const bool again = report.status == "stopped" || report.ended_by_evaluation ||
+                     ExitCodeOf(error) == kExitMachines;
   if (cli.command == CliOptions::kTrain && again && !report.refused) {
     absl::PrintF("to continue: %s\n", ContinueCommand(cli, setup.job, setup.options.job_dir));
   }

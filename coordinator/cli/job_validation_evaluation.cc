@@ -73,6 +73,34 @@ void ValidateEarlyStopping(const muster::EarlyStoppingProto& stopping,
   }
 }
 
+// Whether the job is evaluated before the end of training.
+bool EvaluatesOnTheWay(const muster::JobProto& job) {
+  return job.training().has_eval_every() || job.has_early_stopping() ||
+         job.checkpoint().has_keep_best();
+}
+
+void ValidateOnError(const muster::JobProto& job, std::vector<JobProblem>* problems) {
+  if (!job.evaluation().has_on_error()) return;
+  const std::string& on_error = job.evaluation().on_error();
+  const auto add = [&](std::string message, std::string remedy) {
+    problems->push_back({"evaluation.on_error", std::move(message), std::move(remedy)});
+  };
+  if (on_error == "stop") {
+    if (EvaluatesOnTheWay(job)) return;
+    add("is for evaluations on the way, and there are none; an error of the one at the end is the "
+        "run's in any case",
+        "add training.eval_every, such as {epochs: 1}, or remove this");
+  } else if (on_error != "warn") {
+    add(absl::StrCat("must be warn or stop, not `", on_error, "`"),
+        "stop: an error of an evaluation on the way ends training");
+  } else if (job.has_early_stopping() || job.checkpoint().has_keep_best()) {
+    add(absl::StrCat("is warn, but `",
+                     job.has_early_stopping() ? "early_stopping" : "checkpoint.keep_best",
+                     "` needs each evaluation, so an error of one ends training"),
+        "write stop, or remove this");
+  }
+}
+
 // The current values are of no moment that a checkpoint holds.
 void ValidateValues(const muster::JobProto& job, std::vector<JobProblem>* problems) {
   const muster::EvaluationProto& evaluation = job.evaluation();
@@ -110,6 +138,7 @@ void ValidateValues(const muster::JobProto& job, std::vector<JobProblem>* proble
 void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* problems) {
   ValidateMetrics(job.evaluation(), problems);
   ValidateValues(job, problems);
+  ValidateOnError(job, problems);
   const std::string& where = job.evaluation().where();
   if (job.evaluation().has_where() && where != "workers" && where != "coordinator") {
     problems->push_back(
@@ -118,8 +147,7 @@ void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* pr
          "job, on machines of its own, `coordinator eval JOB.yaml --follow=RUN` "
          "evaluates each checkpoint of the run's directory RUN"});
   }
-  if (job.evaluation().beside() && !job.training().has_eval_every() && !job.has_early_stopping() &&
-      !job.checkpoint().has_keep_best()) {
+  if (job.evaluation().beside() && !EvaluatesOnTheWay(job)) {
     problems->push_back({"evaluation.beside",
                          "is for evaluations while training goes on, and there are none",
                          "add training.eval_every, such as {epochs: 1}, or remove this"});

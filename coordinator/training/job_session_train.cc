@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/status.h"
 #include "common/base/steady_now.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -53,6 +54,7 @@ absl::StatusOr<FitOptions> FitOptionsOf(const pb::JobProto& job) {
                         .time = absl::Seconds(training.eval_every().seconds())};
   options.beside = job.evaluation().beside();
   if (job.evaluation().values() == "current") options.values = EvaluatedValues::kCurrent;
+  options.fail_on_evaluation_error = job.evaluation().on_error() == "stop";
   if (job.has_early_stopping()) {
     const pb::EarlyStoppingProto& stopping = job.early_stopping();
     EarlyStoppingOptions& early = options.early_stopping.emplace();
@@ -87,6 +89,19 @@ std::string DescribeEarlyStopping(const EarlyStoppingReport& report) {
                          report.stopped ? "stopped early" : "early stopping did not stop",
                          report.metric, MetricText(state.best), state.best_steps,
                          report.restored_best ? "; these values are restored" : "");
+}
+
+// The error of an evaluation that has ended training, with why that is so.
+absl::Status EndedByEvaluation(const absl::Status& error, const pb::JobProto& job) {
+  std::string why = "checkpoint.keep_best needs each evaluation; the job can be continued";
+  if (job.has_early_stopping()) {
+    why = "early_stopping needs each evaluation; the job can be continued";
+  } else if (job.evaluation().on_error() == "stop") {
+    why =
+        "evaluation.on_error is stop; the job can be continued, and with warn it goes on after "
+        "such an error";
+  }
+  return Annotate(error, absl::StrCat("training has ended, since ", why));
 }
 
 }  // namespace
@@ -259,6 +274,8 @@ absl::Status JobSession::Train(RunReport* report) {
   const uint64_t before = restored.has_value() ? restored->manifest.position().samples() : 0;
   report->samples_per_second =
       static_cast<double>(report->samples - before) / std::max(1e-9, report->train_seconds);
+  report->ended_by_evaluation = trainer_->evaluation_failed();
+  if (report->ended_by_evaluation) return EndedByEvaluation(result.status(), job_);
   MU_RETURN_IF_ERROR(result.status());
   // Else values that nothing was learned into would be saved, and the job would be done.
   if (report->samples == 0 && !result->train.stopped) return NothingRead("data.train");

@@ -180,6 +180,7 @@ struct RunReport {
   std::string job_dir;
   // The job_dir is another run's, or what it holds is done: nothing is to be written there.
   bool refused = false;
+  bool ended_by_evaluation = false;  // the error is that of an evaluation on the way
   std::string checkpoint;
   std::string
       continued_from;  // a checkpoint of the run that this one continued; empty: it began anew

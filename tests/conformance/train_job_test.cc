@@ -136,6 +136,39 @@ TEST_F(TrainJobTest, WhatCannotBeEvaluatedAnywhereIsTheJobsError) {
   EXPECT_THAT(Train(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no such column")));
 }
 
+TEST_F(TrainJobTest, AnEvaluationOnTheWayThatFailsIsAWarning) {
+  job_.mutable_evaluation()->set_where("coordinator");
+  job_.mutable_training()->mutable_eval_every()->set_epochs(1);
+  others_ = absl::ResourceExhaustedError("no room for it");
+  MU_EXPECT_OK(Train());
+  EXPECT_EQ(report_.status, "done");
+  EXPECT_THAT(report_.warnings,
+              Contains(HasSubstr("an evaluation failed, training goes on: no room for it")));
+}
+
+TEST_F(TrainJobTest, AnEvaluationOnTheWayThatFailsEndsTheRunIfTheJobSaysSo) {
+  job_.mutable_evaluation()->set_where("coordinator");
+  job_.mutable_evaluation()->set_on_error("stop");
+  job_.mutable_training()->mutable_eval_every()->set_epochs(1);
+  others_ = absl::ResourceExhaustedError("no room for it");
+  EXPECT_THAT(Train(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       AllOf(HasSubstr("training has ended, since evaluation.on_error is stop; the "
+                                       "job can be continued"),
+                             HasSubstr("the evaluation after 10 steps, in epoch 1, failed: "
+                                       "no room for it"))));
+  EXPECT_EQ(report_.status, "failed");
+  EXPECT_TRUE(report_.ended_by_evaluation);
+  others_ = absl::OkStatus();
+  MU_EXPECT_OK(Train());
+  EXPECT_EQ(report_.status, "done");
+  EXPECT_FALSE(report_.ended_by_evaluation);
+  EXPECT_EQ(report_.steps, 10u);
+  ASSERT_EQ(report_.evaluations.size(), 1u);
+  EXPECT_EQ(report_.evaluations[0].steps, 10u);
+  EXPECT_THAT(announced_, Contains(HasSubstr("it CONTINUES from ")));
+}
+
 // Who follows the run goes by the job's record, whatever a program has left there before.
 TEST_F(TrainJobTest, TheRecordSaysThatTheRunIsOver) {
   MU_ASSERT_OK(MarkRun(run_, RunStatus::kRunning));

@@ -1,6 +1,8 @@
 // Mistakes of a job in when it is evaluated, and in who goes by the evaluations.
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "tests/coordinator/cli/job_text.h"
 #include "tests/testing/matchers.h"
@@ -75,6 +77,32 @@ TEST(JobEvaluation, CurrentValuesGoWithNothingThatNeedsACheckpoint) {
   EXPECT_EQ(current(", beside: true", "\ncheckpoint: {keep_best: {metric: auc}}"),
             "job.yaml:9:22: `evaluation.values` is current, but `checkpoint.keep_best` keeps the "
             "checkpoints that were evaluated; remove one of the two\n");
+}
+
+TEST(JobEvaluation, AnErrorEndsTrainingWhereThereAreEvaluationsOnTheWay) {
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {on_error: warn}")), "");
+  EXPECT_EQ(ProblemsOf(With(Evaluated("evaluation: {on_error: stop}"), "{epochs: 1",
+                            "{eval_every: {epochs: 1}, epochs: 1")),
+            "");
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {on_error: fail}")),
+            "job.yaml:9:24: `evaluation.on_error` must be warn or stop, not `fail`; stop: an error "
+            "of an evaluation on the way ends training\n");
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {on_error: stop}")),
+            "job.yaml:9:24: `evaluation.on_error` is for evaluations on the way, and there are "
+            "none; an error of the one at the end is the run's in any case; add "
+            "training.eval_every, such as {epochs: 1}, or remove this\n");
+  const auto with = [](const char* on_error, const char* line) {
+    return ProblemsOf(Evaluated(absl::StrCat("evaluation: {on_error: ", on_error, "}\n", line)));
+  };
+  for (const auto& [key, line] :
+       {std::pair("early_stopping", "early_stopping: {metric: auc}"),
+        std::pair("checkpoint.keep_best", "checkpoint: {keep_best: {metric: auc}}")}) {
+    EXPECT_EQ(with("stop", line), "") << key;
+    EXPECT_EQ(with("warn", line),
+              absl::StrCat("job.yaml:9:24: `evaluation.on_error` is warn, but `", key,
+                           "` needs each evaluation, so an error of one ends training; write "
+                           "stop, or remove this\n"));
+  }
 }
 
 TEST(JobEvaluation, OneUnitSaysHowOften) {
