@@ -1,6 +1,7 @@
 // When an evaluation between training steps is due. Pure: the time is handed in. Not thread safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -34,7 +35,9 @@ class EvaluationSchedule {
   // since; what became due in between is due now.
   bool Due(uint64_t steps, uint64_t ended_epoch, absl::Time now, uint64_t asked_every = 1) const {
     if (steps == 0 || steps == evaluated_steps_) return false;
-    if (every_.steps > 0) return steps % every_.steps < asked_every;
+    // Not what was evaluated within that time, where rounds do not end as they did before.
+    if (every_.steps > 0)
+      return steps % every_.steps < std::min(asked_every, steps - evaluated_steps_);
     if (every_.epochs > 0) return ended_epoch > 0 && ended_epoch % every_.epochs == 0;
     return every_.time > absl::ZeroDuration() && now - last_ >= every_.time;
   }

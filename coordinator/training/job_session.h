@@ -109,6 +109,8 @@ class JobSession {
   TrainerCallbacks CallbacksOf(RunReport* report);
   // `*restored`: what it continues, if it does.
   absl::Status ContinueOrBegin(RunReport* report, std::optional<RestoredJob>* restored);
+  template <typename Evaluations>
+  void ReportEvaluations(const Evaluations& evaluations, RunReport* report) const;
   void ReportFit(const FitResult& result, const FitOptions& fit, RunReport* report);
   absl::Status TakeLock();
   void SendDaemonsHome();

@@ -275,12 +275,24 @@ absl::Status JobSession::Train(RunReport* report) {
   report->samples_per_second =
       static_cast<double>(report->samples - before) / std::max(1e-9, report->train_seconds);
   report->ended_by_evaluation = trainer_->evaluation_failed();
-  if (report->ended_by_evaluation) return EndedByEvaluation(result.status(), job_);
+  if (report->ended_by_evaluation) {
+    report->checkpoint = CheckpointToRestore("").value_or("");
+    report->epochs.assign(trainer_->history().epochs().begin(), trainer_->history().epochs().end());
+    ReportEvaluations(trainer_->history().evaluations(), report);
+    return EndedByEvaluation(result.status(), job_);
+  }
   MU_RETURN_IF_ERROR(result.status());
   // Else values that nothing was learned into would be saved, and the job would be done.
   if (report->samples == 0 && !result->train.stopped) return NothingRead("data.train");
   ReportFit(*result, fit, report);
   return absl::OkStatus();
+}
+
+template <typename Evaluations>
+void JobSession::ReportEvaluations(const Evaluations& evaluations, RunReport* report) const {
+  report->evaluations.assign(evaluations.begin(), evaluations.end());
+  for (Evaluation& evaluation : report->evaluations)
+    evaluation.checkpoint = trainer_->PathOf(evaluation.checkpoint);
 }
 
 void JobSession::ReportFit(const FitResult& result, const FitOptions& fit, RunReport* report) {
@@ -291,9 +303,7 @@ void JobSession::ReportFit(const FitResult& result, const FitOptions& fit, RunRe
   if (result.train.stopped) report->status = "stopped";
   report->epochs = result.train.epochs;
   report->variables = VariableReportsOf(result.variables);
-  report->evaluations = result.evaluations;
-  for (Evaluation& evaluation : report->evaluations)
-    evaluation.checkpoint = trainer_->PathOf(evaluation.checkpoint);
+  ReportEvaluations(result.evaluations, report);
   if (result.early_stopping.has_value()) {
     report->early_stopping = {fit.early_stopping->metric, *result.early_stopping,
                               result.stopped_early, result.restored_best};

@@ -55,13 +55,13 @@ struct TrainOptions {
   std::optional<RoundRules> sync = std::nullopt;
   // A job that this one continues: what it did counts, and so does its place in the data.
   const RestoredJob* restored = nullptr;
-  // > 0: schedules nothing more, finishes what runs; in rounds without backups, which training that
-  // is not stopped would have as well, once the round is complete. Where no worker is left, or a server is gone,
-  // so that it cannot be finished, it is left (TrainResult::unfinished) after `patience`.
+  // > 0: schedules nothing more and finishes what runs; in rounds without backups it completes the
+  // round that has begun first. Where no worker is left, or a server is gone, so that it cannot be
+  // finished, it is left (TrainResult::unfinished) after `patience`.
   const std::atomic<int>* stop = nullptr;
   absl::Duration patience = absl::Seconds(5);
   // When `evaluate` is called. Nothing runs then, and all steps have been applied. In rounds
-  // without backups what is due within a round is so at its end. False: training is to end.
+  // without backups what is due within a round is evaluated at its end. False: training is to end.
   EvalEvery eval_every = {};
   std::function<absl::StatusOr<bool>(const EvaluationPoint&)> evaluate = nullptr;
   // Asked before each function is scheduled; in rounds without backups before each round. False:

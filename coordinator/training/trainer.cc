@@ -215,14 +215,14 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
   }
   has_restored_ = true;
   trained_steps_ = restored_.manifest.position().steps();
-  saved_steps_ = trained_steps_.load();
+  trained_since_ = false;
   history_ = TrainingHistory::Parse(restored_.user_state);
   return absl::OkStatus();
 }
 
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   evaluation_failed_ = false;
-  saved_steps_.reset();
+  trained_since_ = true;
   const absl::Status prepared = Prepare(options);
   if (prepared.ok()) unsaved_ = false;
   if (prepared.ok() && checkpointer_ != nullptr) MarkRunAs(RunStatus::kRunning);
@@ -267,6 +267,7 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
   absl::StatusOr<TrainResult> trained =
       mu::Train(*coordinator_, options_.step, options_.data, loop, [this](const TrainEvent& event) {
         trained_steps_ = event.steps;
+        trained_since_ = true;
         if (options_.callbacks.on_step) options_.callbacks.on_step(event);
       });
   if (trained.ok()) {

@@ -153,8 +153,8 @@ class Trainer {
   // unless fail_on_evaluation_error is set, or early stopping or keep_best depend on it. Then Fit
   // takes a checkpoint of what was trained and ends with the evaluation's error. Whoever goes on
   // with the job evaluates the same values again, unless these were the current ones beside
-  // training. FAILED_PRECONDITION and INVALID_ARGUMENT as Train, and for options that do not go
-  // together. Takes no checkpoint at the end: see Save.
+  // training, or it stood still for one by time. FAILED_PRECONDITION and INVALID_ARGUMENT as Train,
+  // and for options that do not go together. Takes no checkpoint at the end: see Save.
   absl::StatusOr<FitResult> Fit(const FitOptions& options);
   // The whole evaluation set, each record once. CANCELLED if `stop` asks for it.
   absl::StatusOr<Evaluation> Evaluate(const std::atomic<int>* stop = nullptr);
@@ -166,6 +166,8 @@ class Trainer {
 
   // Whether the last Fit ended with the error of an evaluation.
   bool evaluation_failed() const { return evaluation_failed_; }
+  // Losses and evaluations of the whole job, also where Fit has failed.
+  const TrainingHistory& history() const { return history_; }
   const EvaluationSpec* evaluation() const {
     return options_.evaluation.has_value() ? &*options_.evaluation : nullptr;
   }
@@ -255,10 +257,10 @@ class Trainer {
   std::unique_ptr<Beside> beside_;          // under way
   bool taken_up_ = false;                   // it is one of a former coordinator
   std::atomic<uint64_t> trained_steps_{0};
-  std::optional<uint64_t> saved_steps_;  // trained_steps_ of what Fit has saved or restored
-  std::optional<RunStatus> outcome_;     // of the last Fit; nullopt: the run may go on
-  bool unsaved_ = false;                 // the last Save after it has failed
-  RestoredJob restored_;                 // that Fit has restored itself
+  bool trained_since_ = true;         // the last checkpoint that Fit has taken or restored
+  std::optional<RunStatus> outcome_;  // of the last Fit; nullopt: the run may go on
+  bool unsaved_ = false;              // the last Save after it has failed
+  RestoredJob restored_;              // that Fit has restored itself
   bool has_restored_ = false;
   std::set<std::string> warned_;
   FailureTeller failures_;

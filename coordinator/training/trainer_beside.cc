@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/env/file.h"
 
 namespace mu {
@@ -73,11 +74,14 @@ absl::Status Trainer::GoOnBeside() {
     begun = BeginBeside({.steps = pending.steps, .epoch = pending.epoch}, pending.checkpoint);
   taken_up_ = begun.ok();
   if (begun.ok()) return begun;
+  MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
   if (!EndsAtError() || MayGiveUp(begun)) return GiveUpBeside(begun);
   return EndByEvaluation(pending.steps, pending.epoch, begun);
 }
 
 bool Trainer::MayGiveUp(const absl::Status& error) {
+  // What is to be evaluated on is at fault, not the checkpoint.
+  if (InputFaultOf(error).kind() != pb::InputFault::NONE) return false;
   return absl::IsNotFound(error) || absl::IsDataLoss(error) || absl::IsResourceExhausted(error);
 }
 

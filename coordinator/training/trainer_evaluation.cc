@@ -10,6 +10,7 @@
 #include "common/env/file.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
+#include "coordinator/training/join_with_looks.h"
 #include "coordinator/training/trainer.h"
 
 namespace mu {
@@ -32,7 +33,7 @@ absl::StatusOr<std::string> Trainer::TakeCheckpoint() {
   }
   const absl::StatusOr<std::string> taken = checkpointer_->TakeWhole();
   if (taken.ok()) {
-    saved_steps_ = trained_steps_.load();
+    trained_since_ = false;
     return BaseName(*taken);
   }
   MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
@@ -107,11 +108,20 @@ absl::Status Trainer::EndByEvaluation(uint64_t steps, uint32_t epoch, const absl
 }
 
 void Trainer::SaveAfterError() {
-  if (checkpointer_ == nullptr || saved_steps_ == trained_steps_.load()) return;
-  // A stop does not wait for functions that no worker is left to finish.
-  if (AskedToStop(stop_) && !coordinator_->Done().value_or(false)) return;
-  coordinator_->SetUserState(history_.ToString());
-  const absl::Status saved = checkpointer_->TakeWhole().status();
+  if (checkpointer_ == nullptr || !trained_since_) return;
+  // Functions of the evaluation may still run. A stop waits for them, but not for lost machines.
+  absl::Time until = absl::InfiniteFuture();
+  bool waits = true;
+  absl::Status saved = JoinWithLooks(*coordinator_, [&] {
+    LookAtCluster();
+    if (AskedToStop(stop_)) until = std::min(until, SteadyNow() + TrainOptions().patience);
+    return waits = SteadyNow() < until;
+  });
+  if (saved.ok() && !waits) saved = absl::CancelledError("stopped while functions still ran");
+  if (saved.ok()) {
+    coordinator_->SetUserState(history_.ToString());
+    saved = checkpointer_->TakeWhole().status();
+  }
   if (!saved.ok())
     Warn(absl::StrCat("steps since the last checkpoint are not saved: ", saved.message()));
 }

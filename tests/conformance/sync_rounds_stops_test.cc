@@ -146,22 +146,23 @@ TEST_F(SyncRoundsStops, TrainingThatIsStoppedAndContinued) {
   std::atomic<int> stop = 0;
   TrainOptions options = {.epochs = kEpochs, .stop = &stop};
   uint64_t stop_at = 37, trained = 0, rounds = 0;
-  const auto on_event = [&](const TrainEvent& event) {
-    if (event.steps + trained >= stop_at) stop = 1;
-  };
   int stops = 0;
+  const auto on_event = [&](const TrainEvent& event) {
+    if (event.steps + trained < stop_at || stop > 0) return;
+    stop = 1;
+    const int killed = ++stops % 3;
+    cluster_->KillWorker(killed);
+    MU_EXPECT_OK(cluster_->StartWorker(killed));
+  };
   absl::StatusOr<RestoredJob> restored;
   while (true) {
     const absl::StatusOr<TrainResult> result = Train(c(), job_.step, job_.data, options, on_event);
     MU_ASSERT_OK(result.status());
     ASSERT_TRUE(ends.contains(result->end.steps)) << result->end.steps;
     if (!result->stopped) break;
-    ++stops;
     stop = 0;
     stop_at = result->end.steps + 37;
     trained = result->end.steps;
-    cluster_->KillWorker(stops % 3);
-    MU_ASSERT_OK(cluster_->StartWorker(stops % 3));
     if (stops != 3) {
       options.restored = nullptr;
       continue;

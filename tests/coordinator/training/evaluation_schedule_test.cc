@@ -34,6 +34,7 @@ TEST(EvaluationSchedule, ByStepsWhereNotEachStepIsAsked) {
   EXPECT_FALSE(schedule.Due(12, 0, kBegin, 2)) << "and not in one from 11";
   schedule.Evaluated(12, kBegin);
   EXPECT_FALSE(schedule.Due(12, 1, kBegin, 4));
+  EXPECT_FALSE(schedule.Due(13, 1, kBegin, 4)) << "that round ended late";
   EXPECT_FALSE(schedule.Due(16, 0, kBegin, 4));
   EXPECT_TRUE(schedule.Due(20, 0, kBegin, 4));
   EXPECT_TRUE(schedule.Due(20, 0, kBegin, 20)) << "a round longer than the period";
