@@ -71,6 +71,7 @@ TEST_P(EachWayCli, StopEndsTrainingAndTheSameCommandContinues) {
   EXPECT_EQ(failed["status"], "failed");
   EXPECT_THAT(failed["error"].get<std::string>(), HasSubstr(kWhere));
   EXPECT_LT(failed["steps"].get<uint64_t>(), 300u);
+  EXPECT_NE(failed["checkpoint"], "") << "what the next start goes on from";
   EXPECT_EQ(Report(Path("run/job.json"))["status"], "failed");
   // Still bad: the same again, and nothing is trained twice.
   ASSERT_EQ(Train(job), 2) << Output();
