@@ -39,8 +39,10 @@ double MeasureCallSeconds(Coordinator& coordinator) {
   return seconds[seconds.size() / 2];
 }
 
-// With visitation: none a step counts as a batch, whichever its worker read.
+// With visitation: none a step counts as a batch, whichever its worker read. An epoch that is just
+// complete is the current one, as with data that workers share: its evaluation may be due.
 DataProgress ProgressOfSteps(uint64_t taken, uint64_t batches) {
+  if (taken > 0 && taken % batches == 0) return {taken / batches - 1, 0};
   return {taken / batches, batches - taken % batches};
 }
 

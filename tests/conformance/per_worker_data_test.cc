@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/train_loop.h"
@@ -161,6 +163,23 @@ TEST(Conformance, PerWorkerDatasetIsTrainedOnlyOnce) {
   MU_ASSERT_OK(job.c->StartEpoch(job.data, 0));
   MU_ASSERT_OK(job.TrainWith({.epochs = 1}).status());
   EXPECT_EQ(job.Count(), 22 * job.epoch) << "it begins again";
+}
+
+TEST(Conformance, PerWorkerDatasetIsEvaluatedWhereAnEpochEndedBefore) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 1}));
+  MU_ASSERT_OK_AND_ASSIGN(const CountedTraining job, CountedTraining::Create(*cluster));
+  MU_ASSERT_OK(job.TrainWith({.epochs = 1}).status());
+  std::vector<std::pair<uint64_t, uint32_t>> evaluated;
+  MU_ASSERT_OK(job.TrainWith({.epochs = 2,
+                              .eval_every = {.epochs = 1},
+                              .evaluate = [&](const EvaluationPoint& at) -> absl::StatusOr<bool> {
+                                EXPECT_TRUE(at.epoch_ends);
+                                evaluated.emplace_back(at.steps, at.epoch);
+                                return true;
+                              }})
+                   .status());
+  EXPECT_THAT(evaluated,
+              ::testing::ElementsAre(std::pair(job.epoch, 1u), std::pair(2 * job.epoch, 2u)));
 }
 
 // Steps that the coordinator of before had trained, or scheduled, count.
