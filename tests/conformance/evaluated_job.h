@@ -1,8 +1,11 @@
 // A job of numbers whose evaluation says how far its training has come.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "coordinator/training/trainer.h"
@@ -54,6 +57,21 @@ class EvaluatedJobTest : public ::testing::Test {
       f.Return("prediction", ReduceMean(work, {1}));
       f.Return("label", id * 0.0f);
     });
+  }
+  // Trains as `fit` says until it is stopped, in the evaluation beside training that begins with
+  // step 10. `stopped` is called with the trainer before that ends.
+  void StopInAnEvaluation(FitOptions fit, const std::function<void(Trainer&)>& stopped) {
+    std::atomic<int> stop = 0;
+    TrainerOptions options = Options();
+    MU_ASSERT_OK_AND_ASSIGN(options.evaluation->function, DefineSlow());
+    options.callbacks.on_step = [&](const TrainEvent& event) { stop = event.steps > 11 ? 1 : 0; };
+    Trainer trainer(&c(), std::move(options));
+    fit.steps_per_function = 1;
+    fit.stop = &stop;
+    MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(fit));
+    EXPECT_TRUE(result.train.stopped);
+    EXPECT_THAT(result.evaluations, ::testing::IsEmpty()) << "it had only begun";
+    stopped(trainer);
   }
   void Restart() {
     cluster_->DestroyCoordinator();

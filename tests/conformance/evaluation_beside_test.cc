@@ -229,25 +229,15 @@ TEST_P(ContinuedEvaluationsTest, WhatWasUnderWayBesideTrainingIsEvaluatedOnce) {
   const bool saved = GetParam();
   const FitOptions fit = {.epochs = 3, .eval_every = {.epochs = 1}, .beside = true};
   std::string evaluated;
-  {
-    std::atomic<int> stop = 0;
-    TrainerOptions options = Options();
-    MU_ASSERT_OK_AND_ASSIGN(options.evaluation->function, DefineSlow());
-    options.callbacks.on_step = [&](const TrainEvent& event) { stop = event.steps > 11 ? 1 : 0; };
-    Trainer trainer(&c(), std::move(options));
-    FitOptions stopped = fit;
-    stopped.steps_per_function = 1;
-    stopped.stop = &stop;
-    MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(stopped));
-    EXPECT_TRUE(result.train.stopped);
-    EXPECT_THAT(result.evaluations, IsEmpty()) << "it had only begun";
+  StopInAnEvaluation(fit, [&](Trainer& trainer) {
     MU_ASSERT_OK_AND_ASSIGN(const auto taken,
                             ListCheckpoints(cluster_->directory() + "/checkpoints"));
     ASSERT_THAT(taken, SizeIs(1));
     evaluated = taken[0];
     EXPECT_TRUE(IsKept(evaluated)) << "for whoever goes on";
     if (saved) MU_ASSERT_OK(trainer.Save().status());
-  }
+  });
+  if (HasFatalFailure()) return;
   Restart();
   {
     Trainer trainer(&c(), Options());

@@ -18,7 +18,6 @@ using ::testing::AllOf;
 using ::testing::Contains;
 using testing::EvaluatedJobTest;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using testing::kRecords;
 using testing::kSum;
 using ::testing::Not;
@@ -101,26 +100,16 @@ TEST_F(EvaluationOfCurrentTest, EarlyStoppingThatRestoresNothing) {
 
 // Nobody has these values any more: it is lost, and the next one is due where it is due.
 TEST_F(EvaluationOfCurrentTest, WhatWasUnderWayIsLost) {
-  FitOptions fit = {.epochs = 3,
-                    .eval_every = {.epochs = 1},
-                    .beside = true,
-                    .values = EvaluatedValues::kCurrent};
-  {
-    std::atomic<int> stop = 0;
-    TrainerOptions options = Options();
-    MU_ASSERT_OK_AND_ASSIGN(options.evaluation->function, DefineSlow());
-    options.callbacks.on_step = [&](const TrainEvent& event) { stop = event.steps > 11 ? 1 : 0; };
-    Trainer trainer(&c(), std::move(options));
-    FitOptions stopped = fit;
-    stopped.steps_per_function = 1;
-    stopped.stop = &stop;
-    MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(stopped));
-    EXPECT_TRUE(result.train.stopped);
-    EXPECT_THAT(result.evaluations, IsEmpty()) << "it had only begun";
+  const FitOptions fit = {.epochs = 3,
+                          .eval_every = {.epochs = 1},
+                          .beside = true,
+                          .values = EvaluatedValues::kCurrent};
+  StopInAnEvaluation(fit, [](Trainer& trainer) {
     MU_ASSERT_OK_AND_ASSIGN(const std::string saved, trainer.Save());
     MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(saved));
     EXPECT_FALSE(TrainingHistory::Parse(manifest.user_state()).pending().has_value());
-  }
+  });
+  if (HasFatalFailure()) return;
   Restart();
   Trainer trainer(&c(), Options());
   MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(fit));

@@ -56,6 +56,21 @@ class FollowedTrainerTest : public EvaluatedJobTest {
     spec.metrics = {"mae"};
     return spec;
   }
+  // Of other records than the numbers.
+  DatasetSpec Some(const std::string& file) const {
+    return Csv({JoinPath(Run(), file)}).Id("id", 0, 0).Batch(1).Epochs(1).Name("some");
+  }
+  // `spec`, but of these records, each of which is its own label.
+  static absl::StatusOr<EvaluationSpec> WithRecords(EvaluationSpec spec, const DatasetSpec& records,
+                                                    Coordinator& own) {
+    MU_ASSIGN_OR_RETURN(spec.data, own.CreateDataset(records));
+    MU_ASSIGN_OR_RETURN(spec.function, own.DefineFunction("some", [&](FunctionBuilder& f) {
+      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
+      f.Return("prediction", id);
+      f.Return("label", id);
+    }));
+    return spec;
+  }
   absl::StatusOr<std::vector<Evaluation>> FollowAll(const FollowOptions& options = {}) {
     MU_ASSIGN_OR_RETURN(const auto own, Follower());
     return Follow(
@@ -330,24 +345,12 @@ TEST_F(FollowedTrainerTest, AnEvaluationThatFailsIsDoneByTheNextCall) {
   MU_ASSERT_OK_AND_ASSIGN(const auto own, Follower());
   EvaluationSpec good;
   const auto nothing = [&](Coordinator& there) -> absl::StatusOr<EvaluationSpec> {
-    MU_ASSIGN_OR_RETURN(EvaluationSpec spec, DefineIn(there));
-    good = spec;
-    MU_ASSIGN_OR_RETURN(spec.data, there.CreateDataset(Csv({Run() + "/bad.csv"})
-                                                           .Id("id", 0, 0)
-                                                           .Batch(1)
-                                                           .Epochs(1)
-                                                           .SkipBadRecords()
-                                                           .Name("bad")));
-    MU_ASSIGN_OR_RETURN(spec.function, there.DefineFunction("bad", [&](FunctionBuilder& f) {
-      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
-      f.Return("prediction", id);
-      f.Return("label", id);
-    }));
-    return spec;
+    MU_ASSIGN_OR_RETURN(good, DefineIn(there));
+    return WithRecords(good, Some("bad.csv").SkipBadRecords(), there);
   };
   EXPECT_THAT(Follow(own.get(), Run(), nothing),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("bad has no good record: 1 were left out")));
+                       HasSubstr("some has no good record: 1 were left out")));
   EXPECT_THAT(Follow(own.get(), Run(), nothing), HasCode(absl::StatusCode::kAlreadyExists));
   MU_ASSERT_OK_AND_ASSIGN(const std::vector<Evaluation> all, Follow(own.get(), Run(), good));
   ASSERT_THAT(all, SizeIs(1));
@@ -383,18 +386,7 @@ TEST_F(FollowedTrainerTest, RecordsThatAreLeftOutAreAWarning) {
   MU_ASSERT_OK_AND_ASSIGN(const auto own, Follower());
   const auto some = [&](Coordinator& there) -> absl::StatusOr<EvaluationSpec> {
     MU_ASSIGN_OR_RETURN(EvaluationSpec spec, DefineIn(there));
-    MU_ASSIGN_OR_RETURN(spec.data, there.CreateDataset(Csv({Run() + "/some.csv"})
-                                                           .Id("id", 0, 0)
-                                                           .Batch(1)
-                                                           .Epochs(1)
-                                                           .SkipBadRecords()
-                                                           .Name("some")));
-    MU_ASSIGN_OR_RETURN(spec.function, there.DefineFunction("some", [&](FunctionBuilder& f) {
-      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
-      f.Return("prediction", id);
-      f.Return("label", id);
-    }));
-    return spec;
+    return WithRecords(std::move(spec), Some("some.csv").SkipBadRecords(), there);
   };
   std::vector<std::string> warnings;
   MU_ASSERT_OK_AND_ASSIGN(
@@ -419,15 +411,7 @@ TEST_F(FollowedTrainerTest, DamagedDataIsNoDamagedCheckpoint) {
   MU_ASSERT_OK_AND_ASSIGN(const auto own, Follower());
   const auto damaged = [&](Coordinator& there) -> absl::StatusOr<EvaluationSpec> {
     MU_ASSIGN_OR_RETURN(EvaluationSpec spec, DefineIn(there));
-    MU_ASSIGN_OR_RETURN(
-        spec.data, there.CreateDataset(
-                       Csv({Run() + "/bad.csv.gz"}).Id("id", 0, 0).Batch(1).Epochs(1).Name("bad")));
-    MU_ASSIGN_OR_RETURN(spec.function, there.DefineFunction("bad", [&](FunctionBuilder& f) {
-      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
-      f.Return("prediction", id);
-      f.Return("label", id);
-    }));
-    return spec;
+    return WithRecords(std::move(spec), Some("bad.csv.gz"), there);
   };
   EXPECT_THAT(Follow(own.get(), Run(), damaged),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("bad.csv.gz")));
