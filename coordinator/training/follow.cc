@@ -43,7 +43,7 @@ absl::StatusOr<Evaluation> EvaluateCheckpoint(Coordinator* coordinator, const Ev
 absl::StatusOr<std::vector<Evaluation>> Follow(Coordinator* coordinator, const std::string& run,
                                                const DefineEvaluation& define,
                                                const FollowOptions& options) {
-  FollowedRun followed(run);
+  FollowedRun followed(run, options.on_warning);
   MU_RETURN_IF_ERROR(followed.Open().status());
   std::optional<EvaluationSpec> spec;
   SkippedRecords skipped(coordinator->Stats().bad_records);

@@ -31,8 +31,9 @@ struct FollowOptions {
   // of an earlier process.
   std::function<void(const Evaluation&)> on_evaluation = nullptr;
   OnEvalProgress on_evaluation_progress = nullptr;
-  // What deserves a look, after each evaluation: a metric that is not defined, records that were
-  // left out. Without it, it is in the log.
+  // What deserves a look. After each evaluation: a metric that is not defined, records that were
+  // left out. Once: it cannot be read whether the run is over, so Follow may wait for ever. Without
+  // it, it is in the log.
   std::function<void(const std::string&)> on_warning = nullptr;
 };
 

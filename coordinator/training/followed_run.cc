@@ -79,8 +79,9 @@ std::string DirectoryOfFollowedRun(const std::string& directory) {
   return BaseName(directory) == kCheckpoints ? DirectoryOf(directory) : directory;
 }
 
-FollowedRun::FollowedRun(const std::string& directory)
-    : directory_(DirectoryOfFollowedRun(directory)) {}
+FollowedRun::FollowedRun(const std::string& directory,
+                         std::function<void(const std::string&)> on_warning)
+    : directory_(DirectoryOfFollowedRun(directory)), on_warning_(std::move(on_warning)) {}
 
 std::string FollowedRun::HeldFolder(const std::string& name) const {
   return JoinPath(FollowedFolder(directory_), name);
@@ -139,10 +140,32 @@ absl::StatusOr<std::vector<std::string>> FollowedRun::Held() const {
   return names;
 }
 
+void FollowedRun::WarnOf(const absl::Status& look) {
+  const std::string before = std::exchange(error_, std::string(look.message()));
+  if (error_.empty()) told_error_.clear();
+  // Whoever writes these files replaces them at once, so what they hold does not come right by
+  // itself. But over a network file system one that is just being replaced may fail to be read.
+  if (error_ != before || error_ == told_error_) return;
+  told_error_ = error_;
+  const std::string warning = absl::StrCat(
+      "cannot tell whether the run in ", directory_, " is over: ", error_,
+      "; this process waits until it can. A run that goes on writes the file again when it ends. "
+      "If the run is over, write {\"status\": \"done\"} into ",
+      JoinPath(directory_, "run.json"),
+      ", and this process ends after the last checkpoint; or stop this process");
+  if (on_warning_) {
+    on_warning_(warning);
+  } else {
+    MU_LOG(WARN, "{}", warning);
+  }
+}
+
 absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
   while (true) {
     if (stop != nullptr && stop->load() > 0) return absl::CancelledError("stopped");
-    const bool over = RunIsOver(directory_);  // first: then its last checkpoint is there
+    // First: if it is over, its last checkpoint is there.
+    const absl::StatusOr<bool> over = ReadRunIsOver(directory_);
+    WarnOf(over.status());
     MU_RETURN_IF_ERROR(Hold());
     MU_ASSIGN_OR_RETURN(const std::vector<std::string> held, Held());
     for (const std::string& name : held) {
@@ -154,7 +177,7 @@ absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
       // Not removed before the end of an earlier process, or moved here by the run.
       MU_RETURN_IF_ERROR(RemoveHeld(folder));
     }
-    if (over) {
+    if (over.value_or(false)) {
       // Nobody follows any more. It fails if the run was continued and moved something here.
       ::rmdir(FollowedFolder(directory_).c_str());
       return std::string();

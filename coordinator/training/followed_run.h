@@ -9,6 +9,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,7 +25,11 @@ std::string DirectoryOfFollowedRun(const std::string& directory);
 class FollowedRun {
  public:
   // `directory`: the run's job_dir, or its folder of checkpoints. It need not be there yet.
-  explicit FollowedRun(const std::string& directory);
+  // `on_warning`, on the thread of Next: it cannot be read whether the run is over, so the end of
+  // the following may never come. Once, and again when there is another reason. Without
+  // `on_warning`, that is in the log.
+  explicit FollowedRun(const std::string& directory,
+                       std::function<void(const std::string&)> on_warning = nullptr);
 
   // Begins to follow: from now on the run deletes nothing that waits. Reads what has been
   // evaluated; returns where that is written. DATA_LOSS if it cannot be read.
@@ -47,10 +52,15 @@ class FollowedRun {
   absl::Status Hold();
   absl::StatusOr<std::vector<std::string>> Held() const;  // names, oldest first
   absl::Status Write() const;
+  // `look`: whether it could be read that the run is over. After each look.
+  void WarnOf(const absl::Status& look);
 
   const std::string directory_;
+  const std::function<void(const std::string&)> on_warning_;
   std::vector<Evaluation> evaluations_;
   std::set<std::string> seen_;  // names of checkpoints that need not be looked at again
+  // Of the last look whether the run is over, and of the last warning; empty: none.
+  std::string error_, told_error_;
 };
 
 }  // namespace mu

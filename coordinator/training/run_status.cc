@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "coordinator/training/job_record.h"
@@ -30,6 +30,18 @@ std::string TextOf(RunStatus status) {
   return "";
 }
 
+absl::Status Damaged(const std::string& path) {
+  return absl::DataLossError(absl::StrCat(path, " is empty or damaged"));
+}
+
+absl::StatusOr<std::string> ReadMark(const std::string& path) {
+  MU_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
+  const Json mark = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto found = mark.is_object() ? mark.find("status") : mark.end();
+  if (found == mark.end() || !found->is_string()) return Damaged(path);
+  return found->get<std::string>();
+}
+
 }  // namespace
 
 std::string RunOfCheckpointFolder(const std::string& folder) {
@@ -54,18 +66,20 @@ absl::Status UnmarkRun(const std::string& run) {
 
 bool IsMarkedRun(const std::string& run) { return FileExists(PathOf(run)); }
 
-bool RunIsOver(const std::string& run) {
-  const absl::StatusOr<std::string> text = ReadFile(PathOf(run));
-  std::string status;
-  if (text.ok()) {
-    const Json mark = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-    const auto found = mark.is_object() ? mark.find("status") : mark.end();
-    if (found != mark.end() && found->is_string()) status = found->get<std::string>();
-  } else if (absl::IsNotFound(text.status())) {
-    const auto record = ReadJobRecord(run);
-    if (record.ok() && !record->starting) status = record->status;
+absl::StatusOr<bool> ReadRunIsOver(const std::string& run) {
+  absl::StatusOr<std::string> status = ReadMark(PathOf(run));
+  if (absl::IsNotFound(status.status())) {
+    const absl::StatusOr<JobRecord> record = ReadJobRecord(run);
+    if (absl::IsNotFound(record.status())) return false;
+    if (absl::IsDataLoss(record.status())) return Damaged(JoinPath(run, "job.json"));
+    MU_RETURN_IF_ERROR(record.status());
+    if (record->starting) return false;
+    status = record->status;
   }
-  return status == kDone || status == kFailed;
+  MU_RETURN_IF_ERROR(status.status());
+  return *status == kDone || *status == kFailed;
 }
+
+bool RunIsOver(const std::string& run) { return ReadRunIsOver(run).value_or(false); }
 
 }  // namespace mu

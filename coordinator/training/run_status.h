@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace mu {
 
@@ -26,7 +27,10 @@ absl::Status UnmarkRun(const std::string& run);
 // Whether RUN/run.json is there: a program has trained in RUN since a job did, if one did.
 bool IsMarkedRun(const std::string& run);
 
-// False if nothing in RUN says so, also where that cannot be read.
+// False if nothing in RUN says so. DATA_LOSS if the file that would say it is empty or damaged,
+// which it is not while it is written; an error of the file system if it cannot be read.
+absl::StatusOr<bool> ReadRunIsOver(const std::string& run);
+// The same; false on an error.
 bool RunIsOver(const std::string& run);
 
 }  // namespace mu

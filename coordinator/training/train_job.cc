@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/obs/log.h"
 #include "coordinator/training/dismissal.h"
 #include "coordinator/training/exit_code.h"
 #include "coordinator/training/followed_run.h"
@@ -131,7 +132,12 @@ RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models,
 
 RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
                     const RunOptions& options, absl::Status* error) {
-  FollowedRun run(options.follow);
+  std::vector<std::string> warnings;
+  FollowedRun run(options.follow, [&](const std::string& text) {
+    MU_LOG(WARN, "{}", text);
+    if (options.announce) options.announce(text);
+    warnings.push_back(text);
+  });
   // The cluster starts when there is something to do.
   absl::StatusOr<std::string> next = run.Open();
   if (next.ok()) next = run.Next(options.stop);
@@ -154,6 +160,7 @@ RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
     report = RunWithoutSession(job, options, error);
   }
   report.evaluations = run.evaluations();
+  report.warnings.insert(report.warnings.end(), warnings.begin(), warnings.end());
   return report;
 }
 

@@ -21,6 +21,7 @@
 namespace mu {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using testing::EvaluatedJobTest;
 using testing::HasCode;
@@ -398,6 +399,26 @@ TEST_F(FollowedTrainerTest, RecordsThatAreLeftOutAreAWarning) {
   ASSERT_THAT(warnings, SizeIs(2)) << "one for each evaluation";
   for (const std::string& warning : warnings)
     EXPECT_THAT(warning, HasSubstr("of the records of some, 1 were left out"));
+}
+
+// It would wait for ever. What ends it is what the warning says.
+TEST_F(FollowedTrainerTest, AnEndThatCannotBeReadIsAWarning) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+    MU_ASSERT_OK(trainer.Save().status());
+  }
+  const std::string mark = Run() + "/run.json";
+  ASSERT_TRUE(RunIsOver(Run()));
+  WriteFile(mark, "");
+  std::vector<std::string> warnings;
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<Evaluation> all,
+                          FollowAll({.on_warning = [&](const std::string& text) {
+                            warnings.push_back(text);
+                            WriteFile(mark, R"({"status": "done"})");
+                          }}));
+  EXPECT_THAT(all, SizeIs(1));
+  EXPECT_THAT(warnings, ElementsAre(HasSubstr(mark + " is empty or damaged")));
 }
 
 // It gives the code that a damaged checkpoint gives.

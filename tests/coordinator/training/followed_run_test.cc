@@ -19,12 +19,14 @@
 #include "coordinator/cluster/followed_checkpoints.h"
 #include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/training/job_record.h"
+#include "coordinator/training/run_status.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 using testing::HasCode;
@@ -196,6 +198,101 @@ TEST_F(FollowedRunTest, EndsWithTheJobOrWhenItIsAskedTo) {
   End("failed");
   EXPECT_THAT(Follow(&run), IsEmpty());
   EXPECT_FALSE(IsFollowed());
+}
+
+// Each Next looks once, since a checkpoint waits.
+TEST_F(FollowedRunTest, WarnsOnceOfEachReasonWhyItCannotTellWhetherTheRunIsOver) {
+  constexpr int kLooks = 12;
+  for (int number = 1; number <= kLooks; ++number) Complete(number);
+  const std::string record = directory_->path() + "/job.json",
+                    mark = directory_->path() + "/run.json";
+  std::vector<std::string> warnings;
+  FollowedRun run(directory_->path(), [&](const std::string& text) { warnings.push_back(text); });
+  MU_ASSERT_OK(run.Open().status());
+  int looks = 0;
+  const auto look = [&]() -> size_t {
+    ++looks;
+    const auto next = run.Next(nullptr);
+    MU_EXPECT_OK(next.status());
+    if (next.ok()) MU_EXPECT_OK(run.Add(*next, Evaluation()));
+    return warnings.size();
+  };
+  EXPECT_EQ(look(), 0u) << "it has not begun";
+  MU_ASSERT_OK(WriteFileAtomic(record, ""));
+  EXPECT_EQ(look(), 0u) << "it may be readable the next time";
+  End("running");
+  EXPECT_EQ(look(), 0u);
+  MU_ASSERT_OK(WriteFileAtomic(record, ""));
+  EXPECT_EQ(look(), 0u);
+  EXPECT_EQ(look(), 1u);
+  EXPECT_EQ(look(), 1u) << "it is the same";
+  EXPECT_EQ(look(), 1u) << "it is the same";
+  MU_ASSERT_OK(WriteFileAtomic(mark, "{"));
+  EXPECT_EQ(look(), 1u);
+  EXPECT_EQ(look(), 2u) << "it is another one";
+  MU_ASSERT_OK(MarkRun(directory_->path(), RunStatus::kRunning));
+  EXPECT_EQ(look(), 2u);
+  MU_ASSERT_OK(WriteFileAtomic(mark, ""));
+  EXPECT_EQ(look(), 2u);
+  EXPECT_EQ(look(), 3u) << "it was readable meanwhile";
+  EXPECT_EQ(looks, kLooks);
+  const auto says = [&](const std::string& file) {
+    return AllOf(HasSubstr(file + " is empty or damaged"),
+                 HasSubstr("write {\"status\": \"done\"} into " + mark),
+                 HasSubstr("stop this process"));
+  };
+  EXPECT_THAT(warnings, ElementsAre(says(record), says(mark), says(mark)));
+}
+
+// All that was saved has been evaluated long since: without a warning it would wait for ever.
+TEST_F(FollowedRunTest, WarnsWhileItWaitsAndEndsAsTheWarningSays) {
+  Complete(1);
+  MU_ASSERT_OK(WriteFileAtomic(directory_->path() + "/job.json", ""));
+  std::atomic<int> stop = 0;
+  std::atomic<bool> ended = false;
+  int warnings = 0;
+  FollowedRun run(directory_->path(), [&](const std::string&) {
+    ++warnings;
+    MU_EXPECT_OK(WriteFileAtomic(directory_->path() + "/run.json", R"({"status": "done"})"));
+  });
+  MU_ASSERT_OK(run.Open().status());
+  MU_ASSERT_OK_AND_ASSIGN(const std::string first, run.Next(nullptr));
+  MU_ASSERT_OK(run.Add(first, Evaluation()));
+  std::thread patience([&] {
+    testing::WaitWhile([&] { return !ended; });
+    stop = 1;
+  });
+  const absl::StatusOr<std::string> next = run.Next(&stop);
+  ended = true;
+  patience.join();
+  MU_ASSERT_OK(next.status());
+  EXPECT_THAT(*next, IsEmpty());
+  EXPECT_EQ(warnings, 1);
+  EXPECT_FALSE(IsFollowed());
+}
+
+// As a run does at its beginning and its end, at any moment of a look.
+TEST_F(FollowedRunTest, FilesThatAreBeingReplacedAreNoReasonToWarn) {
+  constexpr int kTimes = 50;
+  Complete(1);
+  std::vector<std::string> warnings;
+  FollowedRun run(directory_->path(), [&](const std::string& text) { warnings.push_back(text); });
+  MU_ASSERT_OK(run.Open().status());
+  std::atomic<bool> replaced = false;
+  std::thread replaces([&] {
+    for (int i = 0; i < kTimes; ++i) {
+      End("running");
+      MU_EXPECT_OK(MarkRun(directory_->path(), RunStatus::kRunning));
+      MU_EXPECT_OK(UnmarkRun(directory_->path()));
+    }
+    replaced = true;
+  });
+  while (!replaced) {
+    MU_EXPECT_OK(run.Next(nullptr).status());  // one look: the checkpoint still waits
+    MU_EXPECT_OK(ReadRunIsOver(directory_->path()));
+  }
+  replaces.join();
+  EXPECT_THAT(warnings, IsEmpty());
 }
 
 TEST_F(FollowedRunTest, ADamagedOneIsWrittenDownAndOthersAreTriedAgain) {

@@ -14,6 +14,9 @@
 namespace mu {
 namespace {
 
+using ::testing::HasSubstr;
+using testing::StatusIs;
+
 class RunStatusTest : public ::testing::Test {
  protected:
   std::string Run() const { return directory_->path() + "/run"; }
@@ -75,7 +78,32 @@ TEST_F(RunStatusTest, AMarkThatCannotBeReadSaysNothing) {
   for (const char* text : {"", "{", "[]", "{}", "\"done\"", R"({"status": 1})"}) {
     MU_ASSERT_OK(WriteFileAtomic(Run() + "/run.json", text));
     EXPECT_FALSE(RunIsOver(Run())) << text;
+    EXPECT_THAT(ReadRunIsOver(Run()),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("run.json is empty or damaged")))
+        << text;
   }
+}
+
+TEST_F(RunStatusTest, NorDoesARecordThatCannotBeRead) {
+  MU_ASSERT_OK_AND_ASSIGN(const bool before, ReadRunIsOver(Run()));
+  EXPECT_FALSE(before) << "there is none";
+  MU_ASSERT_OK(MakeDirectories(Run()));
+  for (const char* text : {"", "{", "[]", "{}", R"({"status": "done"})"}) {
+    MU_ASSERT_OK(WriteFileAtomic(Run() + "/job.json", text));
+    EXPECT_FALSE(RunIsOver(Run())) << text;
+    EXPECT_THAT(ReadRunIsOver(Run()),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr("job.json is empty or damaged")))
+        << text;
+  }
+  MU_ASSERT_OK(MarkRun(Run(), RunStatus::kDone));
+  EXPECT_TRUE(RunIsOver(Run())) << "the record does not count";
+}
+
+// What ReadFile makes of it.
+TEST_F(RunStatusTest, AFileThatIsNoneIsAnErrorOfItsOwn) {
+  MU_ASSERT_OK(MakeDirectories(Run() + "/run.json"));
+  EXPECT_THAT(ReadRunIsOver(Run()),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("run.json")));
 }
 
 // As on a full disk: here the name of the file that is written first is longer than paths may be.

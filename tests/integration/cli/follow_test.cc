@@ -146,6 +146,27 @@ TEST_F(FollowTest, StopsOnRequestWhileItWaits) {
   EXPECT_EQ(ExitOf(follower.get()), 143) << Output();
 }
 
+// As a copy leaves it that ran out of disk. It would wait for ever.
+TEST_F(FollowTest, ARecordThatCannotBeReadIsAWarningThatSaysHowToEnd) {
+  MU_ASSERT_OK(MakeDirectories(Path("run")));
+  WriteText("run/job.json", "");
+  const std::string warning = Path("run/job.json") + " is empty or damaged";
+  auto follower = Follow(EvaluatedJob(1));
+  EXPECT_TRUE(testing::Eventually([&] {
+    return Output().find("or stop this process\n") != std::string::npos;
+  })) << Output();
+  EXPECT_THAT(Output(), HasSubstr(warning));
+  EXPECT_THAT(Output(), HasSubstr("write {\"status\": \"done\"} into " + Path("run/run.json")));
+  EXPECT_FALSE(follower->TryWait().has_value()) << Output();
+  WriteText("run/run.json", R"({"status": "done"})");
+  EXPECT_EQ(ExitOf(follower.get()), 0) << Output();
+  const Json report = Report(Path("follower/report.json"));
+  EXPECT_EQ(report["status"], "done");
+  ASSERT_EQ(report["warnings"].size(), 1u);
+  EXPECT_THAT(report["warnings"][0].get<std::string>(), HasSubstr(warning));
+  EXPECT_THAT(ReadFile(Path("follower/logs/coordinator.log")).value_or(""), HasSubstr(warning));
+}
+
 TEST_F(FollowTest, ACheckpointBesideItIsRefused) {
   EXPECT_EQ(Run({"eval", EvaluatedJob(1), "--follow=" + Path("run"), "--checkpoint=x"}), 2);
   EXPECT_THAT(Output(), HasSubstr("--follow"));
