@@ -7,6 +7,7 @@ Usage: bench/packing.py [--models=quick,middle,slow] [--rounds=3] [--scale=1] [-
 Trains on data of `coordinator make-data` with processes of this machine and reads the trace of each run (--trace). The
 time between functions is from the end of a function's last step until the next function begins with reading its records.
 So it has the handing over of the last results, the wait for the next function if there is none yet, and its beginning.
+"Without one" is only the worker's own worker.idle, from the end of a function until the next one is taken.
 Only the middle of a run counts, from 20% to 80% of its time: the first functions have one step because nothing is known,
 the last ones are small by design. Each run is within one epoch. Exits 1 if auto is above its max_gap.
 """
@@ -44,6 +45,7 @@ model: {model}
 optimizer: {{adagrad: {{learning_rate: 0.02}}}}
 training: {{epochs: 1, batch_size: {batch}, max_steps: {steps}}}
 """
+SPANS = ("worker.idle", "worker.data_wait", "worker.step")
 MIDDLE = (0.2, 0.8)  # of a run's time
 
 
@@ -52,24 +54,50 @@ def percentile(values, p):
     return values[min(len(values) - 1, int(p * len(values)))] if values else None
 
 
+class Function:
+    """Steps as (begin, end), and the time without a function before them."""
+
+    def __init__(self, idle):
+        self.steps, self.idle = [], idle
+
+    @property
+    def begin(self):
+        return self.steps[0][0]
+
+    @property
+    def end(self):
+        return self.steps[-1][1]
+
+
 def functions_of(spans):
-    """Of one worker's spans (name, begin, end), each function's steps as (begin, end), in their order. A step begins with
-    the wait for its records. The worker writes down a time without a function before each function but its first."""
-    functions, begin = [[]], None
-    for name, start, end in sorted(spans, key=lambda span: span[1]):
+    """The functions of one worker's spans (name, begin, end). A step begins with the wait for its records. The worker
+    writes down a time without a function before each function but its first.
+
+    The spans are in the order in which the worker's thread wrote them down, and must stay in it: the coordinator asks for
+    spans each second and maps each answer to its own clock by another estimate, so times may go back from one answer to
+    the next. Sorted, a step can come before the time without a function that was before it."""
+    functions, begin = [Function(0)], None
+    for name, start, end in spans:
         if name == "worker.idle":
-            functions.append([])
+            # One that had no step leaves its time to the next.
+            before = 0 if functions[-1].steps else functions.pop().idle
+            functions.append(Function(before + end - start))
             begin = None
         elif name == "worker.data_wait":
             begin = start if begin is None else begin
         elif name == "worker.step":
-            functions[-1].append((start if begin is None else begin, end))
+            functions[-1].steps.append((start if begin is None else begin, end))
             begin = None
-    return [steps for steps in functions if steps]
+    return [function for function in functions if function.steps]
 
 
-def workers_of(trace):
-    """Each worker's functions."""
+def clock_error_of(spans):
+    """By how much the times of a worker's thread go back at most: what a single time between functions may be wrong by."""
+    return max([0, *(before[2] - after[1] for before, after in zip(spans, spans[1:]))])
+
+
+def spans_of_workers(trace):
+    """Each worker's spans of the thread that runs functions."""
     names = {event["pid"]: event["args"]["name"] for event in trace["traceEvents"]
              if event["ph"] == "M" and event["name"] == "process_name"}
     spans = {pid: [] for pid, name in names.items() if name.startswith("worker")}
@@ -77,37 +105,40 @@ def workers_of(trace):
         if "spans lost" in names[pid]:
             sys.exit(f"packing.py: the trace is not complete: {names[pid]}")
     for event in trace["traceEvents"]:
-        if event["ph"] == "X" and event["pid"] in spans:
+        if event["ph"] == "X" and event["pid"] in spans and event["name"] in SPANS:
             spans[event["pid"]].append((event["name"], event["ts"], event["ts"] + event["dur"]))
-    return [functions_of(each) for each in spans.values()]
+    return list(spans.values())
 
 
 def measure(trace, batch):
     """Of the middle of a run. Times of the trace are in microseconds. None where a run is too short to say."""
-    workers = [functions for functions in workers_of(trace) if functions]
+    spans = spans_of_workers(trace)
+    workers = [functions for functions in map(functions_of, spans) if functions]
     if not workers:
         return None
-    first = min(functions[0][0][0] for functions in workers)
-    last = max(functions[-1][-1][1] for functions in workers)
+    first = min(functions[0].begin for functions in workers)
+    last = max(functions[-1].end for functions in workers)
     low, high = (first + share * (last - first) for share in MIDDLE)
     between, within, rates = [], [], []
-    time = busy = steps = functions = 0
+    time = busy = idle = steps = functions = 0
     for of_worker in workers:
-        middle = [f for f in of_worker if f[0][0] >= low and f[-1][1] <= high]
+        middle = [f for f in of_worker if f.begin >= low and f.end <= high]
         if len(middle) < 2:
             return None
         # From the beginning of a function to the beginning of another: as many times between as functions.
-        whole, span = middle[:-1], middle[-1][0][0] - middle[0][0][0]
-        between += [following[0][0] - f[-1][1] for f, following in zip(middle, middle[1:])]
-        within += [b[0] - a[1] for f in whole for a, b in zip(f, f[1:])]
+        whole, span = middle[:-1], middle[-1].begin - middle[0].begin
+        between += [following.begin - f.end for f, following in zip(middle, middle[1:])]
+        within += [b[0] - a[1] for f in whole for a, b in zip(f.steps, f.steps[1:])]
         time += span
-        busy += sum(end - begin for f in whole for begin, end in f)
-        steps += sum(len(f) for f in whole)
+        busy += sum(end - begin for f in whole for begin, end in f.steps)
+        idle += sum(f.idle for f in middle[1:])
+        steps += sum(len(f.steps) for f in whole)
         functions += len(whole)
-        rates.append((len(whole) / span * 1e6, sum(len(f) for f in whole) / span * 1e6))
+        rates.append((len(whole) / span * 1e6, sum(len(f.steps) for f in whole) / span * 1e6))
     return {"ms_a_step": busy / steps / 1e3, "steps_a_function": steps / functions, "functions": functions,
-            "gap": sum(between) / time, "gap_us_p50": percentile(between, 0.5), "gap_us_p99": percentile(between, 0.99),
-            "between_steps_us_p50": percentile(within, 0.5), "functions_per_second": sum(rate for rate, _ in rates),
+            "gap": sum(between) / time, "idle": idle / time, "gap_us_p50": percentile(between, 0.5),
+            "gap_us_p99": percentile(between, 0.99), "between_steps_us_p50": percentile(within, 0.5),
+            "clock_error_us": max(map(clock_error_of, spans)), "functions_per_second": sum(rate for rate, _ in rates),
             "samples_per_second": batch * sum(rate for _, rate in rates)}
 
 
@@ -143,10 +174,10 @@ def run(work, model, case, asked):
         sys.exit(f"packing.py: {model}, {case}: daemons were lost: {report['failures'][0]['message']}")
     if found is None:
         sys.exit(f"packing.py: {model}, {case}: too few functions in the middle of the run; raise --scale")
-    idle = report["time_by_part"].get("worker.idle", {"seconds": 0})["seconds"]
+    idle = report["time_by_part"].get("worker.idle", {"seconds": 0})["seconds"]  # also of the beginning and the end
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     busy, all_cores = (after - before for before, after in zip(machine_before, machine_after))
-    return {**found, "idle": idle / (asked.workers * report["train_seconds"]), "steps": report["steps"],
+    return {**found, "idle_of_all": idle / (asked.workers * report["train_seconds"]), "steps": report["steps"],
             "seconds": report["train_seconds"], "chosen": report["steps_per_function"], "cpu_seconds": cpu,
             "others": max(0, busy - cpu) / all_cores}
 
@@ -170,7 +201,7 @@ def summarize(rounds):
 
 
 def table(results):
-    lines = ["| model | steps_per_function | ms a step | steps a function | between functions | of it without one "
+    lines = ["| model | steps_per_function | ms a step | steps a function | between functions | without one "
              "| p50, p99 | functions/s | examples/s | of 1 | processor time |",
              "|---|---|---|---|---|---|---|---|---|---|---|"]
     for (model, case), row in results.items():
@@ -217,7 +248,9 @@ def main():
     results = summarize(rounds)
     print(table(results))
     others = [one["others"] for each in rounds for one in each.values()]
-    print(f"{os.cpu_count()} cores, of which other programs took {min(others):.0%} to {max(others):.0%} during a run")
+    wrong = max(one["clock_error_us"] for each in rounds for one in each.values())
+    print(f"{os.cpu_count()} cores, of which other programs took {min(others):.0%} to {max(others):.0%} during a run; "
+          f"times of a trace went back by {wrong:.0f} µs at most")
     if asked.json:
         with open(asked.json, "w", encoding="utf-8") as file:
             json.dump({"settings": vars(asked), "cores": os.cpu_count(),
