@@ -145,7 +145,8 @@ def measure(trace, batch):
 def cores_busy():
     """Seconds of processor time that everything on this machine has taken so far, stolen time too, and that there were."""
     with open("/proc/stat", encoding="utf-8") as file:
-        user, nice, system, idle, wait, *others = (int(word) / os.sysconf("SC_CLK_TCK") for word in file.readline().split()[1:9])
+        words = file.readline().split()[1:9]
+    user, nice, system, idle, wait, *others = (int(word) / os.sysconf("SC_CLK_TCK") for word in words)
     busy = user + nice + system + sum(others)
     return busy, busy + idle + wait
 
