@@ -88,6 +88,16 @@ class EvaluatedJobTest : public ::testing::Test {
             .checkpoints = CheckpointerOptions{.directory = cluster_->directory() + "/checkpoints",
                                                .every = absl::InfiniteDuration()}};
   }
+  // Trains two epochs; the checkpoint says that an evaluation of ckpt-00000000, which is not there,
+  // was under way.
+  void TrainWithAnEvaluationPending() {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 2}).status());
+    TrainingHistory history;
+    history.SetPending(PendingEvaluation{"ckpt-00000000", 10, 1});
+    c().SetUserState(history.ToString());
+    MU_ASSERT_OK(trainer.Save().status());
+  }
   Coordinator& c() { return cluster_->coordinator(); }
   int64_t Sum() {
     const auto value = c().Read(sum_);

@@ -289,14 +289,7 @@ TEST_P(ContinuedEvaluationsTest, WhatTheNewestCheckpointNamesStays) {
 // When the job goes on from a later one, its folder is gone, or holds nothing that can be read:
 // each start would fail again.
 TEST_P(ContinuedEvaluationsTest, WhatWasUnderWayIsGivenUpWithoutItsCheckpoint) {
-  {
-    Trainer trainer(&c(), Options());
-    MU_ASSERT_OK(trainer.Fit({.epochs = 2}).status());
-    TrainingHistory history;
-    history.SetPending(PendingEvaluation{"ckpt-00000000", 10, 1});
-    c().SetUserState(history.ToString());
-    MU_ASSERT_OK(trainer.Save().status());
-  }
+  ASSERT_NO_FATAL_FAILURE(TrainWithAnEvaluationPending());
   if (GetParam()) {
     const std::string folder = cluster_->directory() + "/checkpoints/ckpt-00000000";
     MU_ASSERT_OK(MakeDirectories(folder));

@@ -159,14 +159,7 @@ class EvaluationOfAFormerCoordinatorTest : public EvaluatedJobTest {};
 
 // Else each start would fail again.
 TEST_F(EvaluationOfAFormerCoordinatorTest, IsGivenUpWithoutItsCheckpointAllTheSame) {
-  {
-    Trainer trainer(&c(), Options());
-    MU_ASSERT_OK(trainer.Fit({.epochs = 2}).status());
-    TrainingHistory history;
-    history.SetPending(PendingEvaluation{"ckpt-00000000", 10, 1});
-    c().SetUserState(history.ToString());
-    MU_ASSERT_OK(trainer.Save().status());
-  }
+  ASSERT_NO_FATAL_FAILURE(TrainWithAnEvaluationPending());
   ASSERT_NO_FATAL_FAILURE(Restart());
   std::vector<std::string> warnings;
   TrainerOptions options = Options();
