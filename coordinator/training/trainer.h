@@ -91,7 +91,8 @@ enum class EvaluatedValues {
   kCheckpoint,  // one that is taken for it: values of one moment, whatever dies
   // The servers' values while training changes them, without a checkpoint and without memory of its
   // own. Its metrics are of no one moment: batches see what training has come to by then, from the
-  // steps of Evaluation::steps on. One that is under way when the job stops is lost.
+  // steps of Evaluation::steps on. One that is under way when the job stops begins anew when the
+  // job goes on, with the values of then.
   kCurrent,
 };
 
@@ -152,8 +153,8 @@ class Trainer {
   // where a server is lost meanwhile. An evaluation that fails is a warning, and training goes on,
   // unless fail_on_evaluation_error is set, or early stopping or keep_best depend on it. Then Fit
   // takes a checkpoint of what was trained and ends with the evaluation's error. Whoever goes on
-  // with the job evaluates the same values again, unless these were the current ones beside
-  // training, or it stood still for one by time. FAILED_PRECONDITION and INVALID_ARGUMENT as Train,
+  // with the job evaluates the same values again (of kCurrent, those of then), unless training
+  // stood still for one by time. FAILED_PRECONDITION and INVALID_ARGUMENT as Train,
   // and for options that do not go together. Takes no checkpoint at the end: see Save.
   absl::StatusOr<FitResult> Fit(const FitOptions& options);
   // The whole evaluation set, each record once. CANCELLED if `stop` asks for it.

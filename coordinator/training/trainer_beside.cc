@@ -29,9 +29,9 @@ void Trainer::SetPending(std::optional<PendingEvaluation> pending) {
 }
 
 absl::Status Trainer::BeginBeside(const EvaluationPoint& point, const std::string& checkpoint) {
-  // Checkpoints from now on tell whoever goes on with the job to evaluate this one. Nobody has what
-  // are the current values now.
-  if (!checkpoint.empty()) SetPending(PendingEvaluation{checkpoint, point.steps, point.epoch});
+  // Checkpoints from now on tell whoever goes on with the job to evaluate this one, or the values
+  // that are the current ones then.
+  SetPending(PendingEvaluation{checkpoint, point.steps, point.epoch, checkpoint.empty()});
   MU_ASSIGN_OR_RETURN(Beside::MeasureFunction measure, MeasuringOf(PathOf(checkpoint)));
   beside_ = std::make_unique<Beside>(point, checkpoint, std::move(measure));
   return absl::OkStatus();
@@ -60,7 +60,7 @@ Trainer::MeasuringOf(const std::string& directory) {
 absl::Status Trainer::GoOnBeside() {
   if (!history_.pending().has_value()) return absl::OkStatus();
   PendingEvaluation pending = *history_.pending();
-  if (pending.checkpoint.empty()) {
+  if (pending.checkpoint.empty() && !pending.current) {
     // Of the very checkpoint that says so, unless that is of a moment before: then it is due again.
     if (!has_restored_ || !restored_.manifest.position().functions().empty()) {
       history_.SetPending(std::nullopt);
@@ -69,8 +69,9 @@ absl::Status Trainer::GoOnBeside() {
     pending.checkpoint = BaseName(restored_.directory);
     history_.SetPending(pending);
   }
-  absl::Status begun = absl::NotFoundError("evaluations are not beside training any more");
-  if (evaluates_beside_ && kept_ != nullptr)
+  absl::Status begun = absl::NotFoundError(
+      "the job does not evaluate beside training, or not such values, any more");
+  if (evaluates_beside_ && (pending.current ? evaluates_current_ : kept_ != nullptr))
     begun = BeginBeside({.steps = pending.steps, .epoch = pending.epoch}, pending.checkpoint);
   taken_up_ = begun.ok();
   if (begun.ok()) return begun;
@@ -86,10 +87,12 @@ bool Trainer::MayGiveUp(const absl::Status& error) {
 }
 
 absl::Status Trainer::GiveUpBeside(const absl::Status& why) {
-  const std::string checkpoint = history_.pending()->checkpoint;
+  const PendingEvaluation pending = *history_.pending();
   SetPending(std::nullopt);
   MarkBest("");
-  Warn(absl::StrCat("the evaluation of ", checkpoint,
+  Warn(absl::StrCat("the evaluation of ",
+                    pending.current ? absl::StrCat("current values from ", pending.steps, " steps")
+                                    : pending.checkpoint,
                     ", which was under way when the job stopped, is given up: ", why.message()));
   return absl::OkStatus();
 }

@@ -52,7 +52,8 @@ TrainingHistory TrainingHistory::Parse(const std::string& text) {
     }
     if (const auto pending = past.find("pending"); pending != past.end()) {
       history.pending_ = {TextOf(*pending, "checkpoint"), CountOf(*pending, "steps"),
-                          static_cast<uint32_t>(CountOf(*pending, "epoch"))};
+                          static_cast<uint32_t>(CountOf(*pending, "epoch")),
+                          CountOf(*pending, "current") != 0};
     }
   }
   EpochLoss newest;
@@ -94,6 +95,7 @@ std::string TrainingHistory::ToString() const {
       past["pending"] = {{"checkpoint", pending_->checkpoint},
                          {"steps", pending_->steps},
                          {"epoch", pending_->epoch}};
+      if (pending_->current) past["pending"]["current"] = 1;
     }
     past_ = past.empty() ? "" : " " + past.dump(-1, ' ', false, Json::error_handler_t::replace);
     past_known_ = true;

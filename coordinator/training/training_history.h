@@ -35,11 +35,12 @@ struct Evaluation {
   std::string checkpoint;  // the folder's name, of the one with these values; empty: none was taken
 };
 
-// Of a checkpoint, beside training. It is under way, or was when the job stopped.
+// Beside training. It is under way, or was when the job stopped.
 struct PendingEvaluation {
   std::string checkpoint;  // the folder's name; empty: the one that this is read from
   uint64_t steps = 0;
   uint32_t epoch = 0;
+  bool current = false;  // of the values that the servers have then, of no checkpoint
 };
 
 class TrainingHistory {

@@ -210,7 +210,9 @@ TEST_P(ContinuedEvaluationsTest, GoOnWhereTheyWereWhateverWasSaved) {
     stopped.stop = &stop;
     MU_ASSERT_OK_AND_ASSIGN(result, trainer.Fit(stopped));
     if (!result.train.stopped) break;
-    if (ends % 2 == 0) MU_ASSERT_OK(trainer.Save().status());
+    if (ends % 2 == 0) {
+      MU_ASSERT_OK(trainer.Save().status());
+    }
     trainer.EndCheckpoints();
     Restart();
   }

@@ -15,12 +15,12 @@ namespace mu {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::Contains;
+using ::testing::ElementsAre;
 using testing::EvaluatedJobTest;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::kRecords;
 using testing::kSum;
-using ::testing::Not;
 using ::testing::SizeIs;
 using testing::StatusIs;
 
@@ -98,8 +98,8 @@ TEST_F(EvaluationOfCurrentTest, EarlyStoppingThatRestoresNothing) {
   EXPECT_FALSE(result.restored_best);
 }
 
-// Nobody has these values any more: it is lost, and the next one is due where it is due.
-TEST_F(EvaluationOfCurrentTest, WhatWasUnderWayIsLost) {
+// Nobody has these values any more: it reads those that the job goes on with.
+TEST_F(EvaluationOfCurrentTest, WhatWasUnderWayBeginsAnew) {
   const FitOptions fit = {.epochs = 3,
                           .eval_every = {.epochs = 1},
                           .beside = true,
@@ -107,15 +107,73 @@ TEST_F(EvaluationOfCurrentTest, WhatWasUnderWayIsLost) {
   StopInAnEvaluation(fit, [](Trainer& trainer) {
     MU_ASSERT_OK_AND_ASSIGN(const std::string saved, trainer.Save());
     MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(saved));
-    EXPECT_FALSE(TrainingHistory::Parse(manifest.user_state()).pending().has_value());
+    const auto pending = TrainingHistory::Parse(manifest.user_state()).pending();
+    ASSERT_TRUE(pending.has_value());
+    EXPECT_TRUE(pending->current);
   });
   if (HasFatalFailure()) return;
   Restart();
-  Trainer trainer(&c(), Options());
+  TrainerOptions options = Options();
+  options.callbacks.on_warning = [](const std::string& text) { ADD_FAILURE() << text; };
+  Trainer trainer(&c(), std::move(options));
   MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(fit));
   std::vector<uint64_t> steps;
-  for (const Evaluation& evaluation : result.evaluations) steps.push_back(evaluation.steps);
-  EXPECT_THAT(steps, AllOf(Not(Contains(10)), Contains(30)));
+  for (const Evaluation& evaluation : result.evaluations) {
+    steps.push_back(evaluation.steps);
+    EXPECT_EQ(evaluation.examples, uint64_t{kRecords});
+    EXPECT_EQ(evaluation.checkpoint, "");
+  }
+  EXPECT_THAT(steps, ElementsAre(10, 20, 30));
+  EXPECT_EQ(result.evaluations[0].epoch, 1u);
+  EXPECT_FALSE(trainer.history().pending().has_value());
+}
+
+// In one program.
+TEST_F(EvaluationOfCurrentTest, TheNextFitBeginsAnewWhatAStopEnded) {
+  std::atomic<int> stop = 0;
+  bool stops = true;
+  TrainerOptions options = WithoutCheckpoints();
+  MU_ASSERT_OK_AND_ASSIGN(options.evaluation->function, DefineSlow());
+  options.callbacks.on_step = [&](const TrainEvent& event) {
+    if (stops && event.steps > 11) stop = 1;
+  };
+  Trainer trainer(&c(), std::move(options));
+  FitOptions fit = {.epochs = 2,
+                    .steps_per_function = 1,
+                    .stop = &stop,
+                    .eval_every = {.epochs = 1},
+                    .beside = true,
+                    .values = EvaluatedValues::kCurrent};
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult first, trainer.Fit(fit));
+  ASSERT_TRUE(first.train.stopped);
+  ASSERT_THAT(first.evaluations, IsEmpty());
+  stops = false;
+  stop = 0;
+  fit.eval_every = {.epochs = 5};
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult second, trainer.Fit(fit));
+  ASSERT_THAT(second.evaluations, SizeIs(1));
+  EXPECT_EQ(second.evaluations[0].steps, 10u);
+  EXPECT_EQ(second.evaluations[0].examples, uint64_t{kRecords});
+}
+
+TEST_F(EvaluationOfCurrentTest, WhatWasUnderWayIsGivenUpIfSuchValuesAreNotEvaluatedAnyMore) {
+  FitOptions fit = {.epochs = 2,
+                    .eval_every = {.epochs = 1},
+                    .beside = true,
+                    .values = EvaluatedValues::kCurrent};
+  StopInAnEvaluation(fit, [](Trainer& trainer) { MU_ASSERT_OK(trainer.Save().status()); });
+  if (HasFatalFailure()) return;
+  Restart();
+  std::vector<std::string> warnings;
+  TrainerOptions options = Options();
+  options.callbacks.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+  Trainer trainer(&c(), std::move(options));
+  fit.values = EvaluatedValues::kCheckpoint;
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(fit));
+  EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("current values from 10 steps"),
+                                          HasSubstr("is given up"))));
+  ASSERT_THAT(result.evaluations, SizeIs(1));
+  EXPECT_EQ(result.evaluations[0].steps, 20u);
 }
 
 TEST_F(EvaluationOfCurrentTest, RefusedWithWhatNeedsACheckpoint) {

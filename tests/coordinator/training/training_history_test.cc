@@ -71,6 +71,18 @@ TEST(TrainingHistory, ComesBackAsItWas) {
   EXPECT_EQ(again.EvaluatedSteps(), 30u);
 }
 
+TEST(TrainingHistory, KnowsWhetherTheCurrentValuesAreEvaluated) {
+  for (const bool current : {false, true}) {
+    TrainingHistory history;
+    history.SetPending(PendingEvaluation{"", 30, 3, current});
+    const TrainingHistory again = TrainingHistory::Parse(history.ToString());
+    ASSERT_TRUE(again.pending().has_value());
+    EXPECT_EQ(again.pending()->current, current);
+    EXPECT_EQ(again.EvaluatedSteps(), 30u);
+    EXPECT_TRUE(again.Checkpoints({}).empty());
+  }
+}
+
 TEST(TrainingHistory, KnowsTheEvaluationThatIsUnderWay) {
   TrainingHistory history;
   EXPECT_EQ(history.EvaluatedSteps(), 0u);

@@ -6,7 +6,9 @@
 #include <set>
 
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/training/metric_text.h"
+#include "coordinator/training/training_history.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -22,9 +24,10 @@ class EvaluationTest : public testing::CliTest {
  protected:
   // What is evaluated is the opposite of what is trained: beyond the mean, each epoch makes it
   // worse. `keys` stand beside the model.
-  std::string EvaluatedJob(const std::string& training, const std::string& keys = "") {
+  std::string EvaluatedJob(const std::string& training, const std::string& keys = "",
+                           int records = 500) {
     std::string data = "user,item,rating\n";
-    for (int i = 0; i < 500; ++i)
+    for (int i = 0; i < records; ++i)
       absl::StrAppend(&data, i % 10, ",", i * 7 % 20, ",", 5 - (i % 5 + 0.5), "\n");
     WriteText("eval.csv", data);
     return Job({{"model:",
@@ -132,6 +135,37 @@ TEST_F(EvaluationTest, OfTheCurrentValuesBesideTraining) {
   // Nothing was trained while the last one ran.
   EXPECT_NEAR(report["eval"]["rmse"].get<double>(),
               report["evaluations"][2]["metrics"]["rmse"].get<double>(), 1e-9);
+}
+
+// One that dies with the coordinator begins anew.
+TEST_F(EvaluationTest, OfTheCurrentValuesThroughTheCoordinatorsDeaths) {
+  const std::string job = EvaluatedJob("epochs: 3, batch_size: 20, eval_every: {epochs: 1}",
+                                       "evaluation: {beside: true, values: current}\n"
+                                       "checkpoint: {every: 1s}\n",
+                                       /*records=*/50000);
+  int kills = 0, pending = 0;
+  std::string newest;
+  while (kills < 2) {
+    auto process = Start(Command(job, "run"));
+    EXPECT_TRUE(testing::Eventually([&] {
+      const std::vector<std::string> found = Checkpoints("run");
+      return (!found.empty() && BaseName(found.back()) > newest) || process->TryWait();
+    })) << Output();
+    if (process->TryWait().has_value()) break;  // it was faster
+    MU_ASSERT_OK(process->Kill(SIGKILL));
+    ExitOf(process.get());
+    ++kills;
+    const std::string last = Checkpoints("run").back();
+    newest = BaseName(last);
+    MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(last));
+    pending += TrainingHistory::Parse(manifest.user_state()).pending().has_value() ? 1 : 0;
+  }
+  EXPECT_GT(pending, 0) << "of " << kills;
+  ASSERT_EQ(Train(job, "run"), 0) << Output();
+  const Json report = ReportOf("run");
+  EXPECT_THAT(StepsOf(report["evaluations"]), ElementsAre(100, 200, 300));
+  for (const Json& evaluation : report["evaluations"]) EXPECT_EQ(evaluation["examples"], 50000);
+  EXPECT_THAT(Output(), Not(HasSubstr("given up")));
 }
 
 TEST_F(EvaluationTest, BySteps) {
