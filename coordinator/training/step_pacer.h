@@ -18,12 +18,15 @@ class StepPacer {
   static constexpr double kMaxGap = 0.01;
   static constexpr uint32_t kMaxSteps = 1000;
 
-  // fixed: always that many; 0: chosen. `call_seconds`: what an empty call to a worker takes,
-  // measured. `max_gap`: what that may be of the time of a function's steps, above 0.
-  // `most_ahead`: see Coordinator::BoundStaleness.
-  StepPacer(uint32_t fixed, double call_seconds, double max_gap = kMaxGap,
+  // fixed: always that many; 0: chosen. `function_seconds`: what a function costs beside its
+  // steps, measured. `max_gap`: what that may be of the time of its steps, above 0. `most_ahead`:
+  // see Coordinator::BoundStaleness.
+  StepPacer(uint32_t fixed, double function_seconds, double max_gap = kMaxGap,
             std::optional<uint64_t> most_ahead = std::nullopt)
-      : fixed_(fixed), call_seconds_(call_seconds), max_gap_(max_gap), most_ahead_(most_ahead) {}
+      : fixed_(fixed),
+        function_seconds_(function_seconds),
+        max_gap_(max_gap),
+        most_ahead_(most_ahead) {}
 
   // After `seconds` in which `workers` workers ran `steps` steps.
   void Observe(double seconds, uint64_t steps, int workers) {
@@ -39,7 +42,7 @@ class StepPacer {
       steps = step_seconds_ <= 0
                   ? 1
                   : static_cast<uint64_t>(std::min<double>(
-                        kMaxSteps, std::ceil(call_seconds_ / max_gap_ / step_seconds_)));
+                        kMaxSteps, std::ceil(function_seconds_ / max_gap_ / step_seconds_)));
       // The last functions are small, so that all workers end together.
       const uint64_t share =
           std::max<uint64_t>(1, remaining / (4 * static_cast<uint64_t>(std::max(1, workers))));
@@ -55,7 +58,7 @@ class StepPacer {
 
  private:
   const uint32_t fixed_;
-  const double call_seconds_;
+  const double function_seconds_;
   const double max_gap_;
   const std::optional<uint64_t> most_ahead_;
   double step_seconds_ = 0;

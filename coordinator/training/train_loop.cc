@@ -22,7 +22,7 @@ namespace {
 // Whether the job was asked to stop meanwhile.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr double kDefaultCallSeconds = 0.0005;
-// What an empty call to a worker takes: the fixed cost that packing steps has to hide.
+// What an empty call to a worker takes.
 double MeasureCallSeconds(Coordinator& coordinator) {
   const auto workers = coordinator.runtime().Workers();
   if (workers.empty()) return kDefaultCallSeconds;
@@ -37,6 +37,13 @@ double MeasureCallSeconds(Coordinator& coordinator) {
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
+}
+
+// The fixed cost of a function, which packing steps has to hide. Where no other one waits on its
+// worker, that of the next function begins when its result has arrived.
+double FunctionSeconds(Coordinator& coordinator) {
+  const double call = MeasureCallSeconds(coordinator);
+  return coordinator.runtime().options().in_flight > 1 ? call : 2 * call;
 }
 
 // With visitation: none a step counts as a batch, whichever its worker read. An epoch that is just
@@ -60,7 +67,7 @@ class TrainLoop {
         each_for_itself_(dataset.proto().visitation() == pb::VISITATION_NONE),
         most_(options.max_steps > 0 ? options.max_steps : std::numeric_limits<uint64_t>::max()),
         rounds_(options.sync.value_or(coordinator.runtime().rounds())),
-        pacer_(rounds_.on() ? 1 : options.steps_per_function, MeasureCallSeconds(coordinator),
+        pacer_(rounds_.on() ? 1 : options.steps_per_function, FunctionSeconds(coordinator),
                options.max_gap, options.bounded_staleness) {}
 
   absl::StatusOr<TrainResult> Run();
