@@ -22,7 +22,7 @@ void ColumnStats::AddToMoments(double number) {
 void ColumnStats::AddText(absl::string_view text) {
   ++summary_.count;
   distinct_.Add(HashBytes(text.data(), text.size()));
-  float number = 0;
+  double number = 0;
   if (ParseNumber(text, &number)) AddToMoments(number);
 }
 

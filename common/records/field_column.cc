@@ -40,7 +40,7 @@ FieldColumn::FieldColumn(const Column& proto)
       is_ids_(IsIds(proto)),
       standardises_(proto.has_mean() || proto.has_stddev()),
       mean_(proto.mean()),
-      stddev_(proto.has_stddev() ? proto.stddev() : 1.0f),
+      stddev_(proto.has_stddev() ? proto.stddev() : 1),
       positive_(proto.positive().begin(), proto.positive().end()) {
   const bool is_vocabulary = proto.kind() == Column::VOCABULARY;
   if (proto.kind() == Column::HASH || proto.kind() == Column::CROSS) {
@@ -54,13 +54,13 @@ FieldColumn::FieldColumn(const Column& proto)
   proto_.clear_vocabulary();
 }
 
-int64_t FieldColumn::BucketOf(float value) const {
+int64_t FieldColumn::BucketOf(double value) const {
   const auto& boundaries = proto_.boundaries();
   return std::upper_bound(boundaries.begin(), boundaries.end(), value) - boundaries.begin();
 }
 
-float FieldColumn::Standardised(float value) const {
-  return standardises_ ? (value - mean_) / stddev_ : value;
+float FieldColumn::Standardised(double value) const {
+  return static_cast<float>(standardises_ ? (value - mean_) / stddev_ : value);
 }
 
 bool FieldColumn::CheckId(int64_t id, absl::string_view text, std::string* error) const {
@@ -118,8 +118,8 @@ bool FieldColumn::ToId(absl::string_view text, int64_t* id, std::string* error) 
     case Column::VOCABULARY:
       return ToVocabulary(text, id, error);
     case Column::BUCKET: {
-      float value = 0;
-      if (!ToFloat(text, &value, error)) return false;
+      double value = 0;
+      if (!Parse(text, &value, error)) return false;
       *id = BucketOf(value);
       return true;
     }
@@ -131,7 +131,7 @@ bool FieldColumn::ToId(absl::string_view text, int64_t* id, std::string* error) 
 
 bool FieldColumn::ToId(int64_t value, int64_t* id, std::string* error) const {
   if (proto_.kind() == Column::BUCKET) {
-    *id = BucketOf(static_cast<float>(value));
+    *id = BucketOf(static_cast<double>(value));
     return true;
   }
   const Decimal decimal(value);
@@ -153,23 +153,28 @@ bool FieldColumn::ToId(float value, int64_t* id, std::string* error) const {
   return true;
 }
 
+template <typename T>
+bool FieldColumn::Parse(absl::string_view text, T* value, std::string* error) const {
+  if (ParseNumber(text, value)) return true;
+  const bool trim = ParseNumber(absl::StripAsciiWhitespace(text), value);
+  return WrongField(name(), text, absl::StrCat("is not a finite number", trim ? kTrim : ""), error);
+}
+
 bool FieldColumn::ToFloat(absl::string_view text, float* value, std::string* error) const {
   if (proto_.kind() == Column::LABEL) {
     *value = positive_.contains(text) ? 1.0f : 0.0f;
     return true;
   }
-  if (!ParseNumber(text, value)) {
-    const bool trim = ParseNumber(absl::StripAsciiWhitespace(text), value);
-    return WrongField(name(), text, absl::StrCat("is not a finite number", trim ? kTrim : ""),
-                      error);
-  }
-  *value = Standardised(*value);
+  if (!standardises_) return Parse(text, value, error);
+  double number = 0;
+  if (!Parse(text, &number, error)) return false;
+  *value = Standardised(number);
   return true;
 }
 
 bool FieldColumn::ToFloat(int64_t integer, float* value, std::string* error) const {
   if (proto_.kind() == Column::LABEL) return ToFloat(Decimal(integer).text(), value, error);
-  *value = Standardised(static_cast<float>(integer));
+  *value = Standardised(static_cast<double>(integer));
   return true;
 }
 

@@ -49,13 +49,16 @@ class FieldColumn {
   bool CheckId(int64_t id, absl::string_view text, std::string* error) const;
   bool ToClass(absl::string_view text, int64_t* id, std::string* error) const;
   bool ToVocabulary(absl::string_view text, int64_t* id, std::string* error) const;
-  int64_t BucketOf(float value) const;
-  float Standardised(float value) const;
+  int64_t BucketOf(double value) const;
+  // Numbers of long texts, such as times, stay apart until they are standardised.
+  float Standardised(double value) const;
+  template <typename T>  // float, double
+  bool Parse(absl::string_view text, T* value, std::string* error) const;
 
   muster::CsvColumnProto proto_;  // without the vocabulary
   bool is_ids_;
   bool standardises_;
-  float mean_, stddev_;
+  double mean_, stddev_;
   std::unique_ptr<BucketHash> hash_;  // HASH, CROSS; VOCABULARY: of what is not in it
   absl::flat_hash_set<std::string> positive_;
   absl::flat_hash_map<std::string, int64_t> classes_;

@@ -74,7 +74,7 @@ class ColumnCheck {
   absl::Status CheckBoundaries() const {
     if (column_.boundaries().empty()) return Wrong("it needs the boundaries of its buckets");
     for (int i = 0; i < column_.boundaries_size(); ++i) {
-      const float boundary = column_.boundaries(i);
+      const double boundary = column_.boundaries(i);
       if (!std::isfinite(boundary) || (i > 0 && boundary <= column_.boundaries(i - 1)))
         return Wrong("its boundaries must be numbers that grow");
     }

@@ -35,7 +35,7 @@ ColumnSpec& ColumnSpec::MissingId(int64_t id) {
   return *this;
 }
 
-ColumnSpec& ColumnSpec::Standardise(float mean, float stddev) {
+ColumnSpec& ColumnSpec::Standardise(double mean, double stddev) {
   proto_.set_mean(mean);
   proto_.set_stddev(stddev);
   return *this;
@@ -122,7 +122,7 @@ ColumnSpec VocabularyColumn(std::string name, std::string file, uint32_t oov_buc
   return ColumnSpec(std::move(proto));
 }
 
-ColumnSpec BucketColumn(std::string name, const std::vector<float>& boundaries) {
+ColumnSpec BucketColumn(std::string name, const std::vector<double>& boundaries) {
   Proto proto = ColumnSpec(std::move(name), Proto::BUCKET).proto();
   proto.mutable_boundaries()->Assign(boundaries.begin(), boundaries.end());
   return ColumnSpec(std::move(proto));

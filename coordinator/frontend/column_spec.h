@@ -25,7 +25,7 @@ class ColumnSpec {
   ColumnSpec& MissingValue(float value);
   ColumnSpec& MissingId(int64_t id);
   // (number - mean) / stddev.
-  ColumnSpec& Standardise(float mean, float stddev);
+  ColumnSpec& Standardise(double mean, double stddev);
   // Of hashes: columns of one seed and number of buckets share ids.
   ColumnSpec& Seed(uint64_t seed);
   // The field has several values: csv with this separator, jsonl an array, tfrecord a list.
@@ -54,7 +54,7 @@ ColumnSpec LabelColumn(std::string name, const std::vector<std::string>& positiv
 ColumnSpec ClassColumn(std::string name, const std::vector<std::string>& classes);
 // One text a line; the coordinator reads the file.
 ColumnSpec VocabularyColumn(std::string name, std::string file, uint32_t oov_buckets = 1);
-ColumnSpec BucketColumn(std::string name, const std::vector<float>& boundaries);
+ColumnSpec BucketColumn(std::string name, const std::vector<double>& boundaries);
 ColumnSpec CrossColumn(std::string name, const std::vector<std::string>& of, int64_t buckets);
 
 }  // namespace mu

@@ -155,7 +155,7 @@ DatasetSpec& DatasetSpec::Vocabulary(std::string name, std::string file, uint32_
   return Column(VocabularyColumn(std::move(name), std::move(file), oov_buckets).At(index));
 }
 
-DatasetSpec& DatasetSpec::Bucket(std::string name, const std::vector<float>& boundaries,
+DatasetSpec& DatasetSpec::Bucket(std::string name, const std::vector<double>& boundaries,
                                  int index) {
   return Column(BucketColumn(std::move(name), boundaries).At(index));
 }

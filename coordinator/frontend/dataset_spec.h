@@ -65,7 +65,7 @@ class DatasetSpec {
   DatasetSpec& Class(std::string name, const std::vector<std::string>& classes, int index = -1);
   DatasetSpec& Vocabulary(std::string name, std::string file, uint32_t oov_buckets = 1,
                           int index = -1);
-  DatasetSpec& Bucket(std::string name, const std::vector<float>& boundaries, int index = -1);
+  DatasetSpec& Bucket(std::string name, const std::vector<double>& boundaries, int index = -1);
   DatasetSpec& Cross(std::string name, const std::vector<std::string>& of, int64_t buckets);
   // Of a field with several values, in csv between `separator`s: NAME.values, NAME.splits.
   DatasetSpec& IdList(std::string name, int64_t bound = 0, std::string separator = "|");

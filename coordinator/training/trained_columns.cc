@@ -41,7 +41,7 @@ std::string MeaningOf(const pb::CsvColumnProto& column) {
   }
 }
 
-std::string ToText(float value) { return absl::StrFormat("%.9g", value); }
+std::string ToText(double value) { return absl::StrFormat("%.9g", value); }
 
 // What a missing field becomes; empty: the record is bad, so nothing was trained for it.
 std::string MissingIdOf(const pb::CsvColumnProto& column) {
