@@ -9,6 +9,7 @@
 #include "common/records/jsonl_parser.h"
 #include "common/records/libffm_parser.h"
 #include "common/records/libsvm_parser.h"
+#include "common/records/sparse_text.h"
 #include "common/records/text_format.h"
 #include "common/records/tfrecord_format.h"
 
@@ -34,13 +35,13 @@ FormatOr MakeCsv(const pb::CsvProto& csv) {
 }
 
 FormatOr MakeLibsvm(const pb::LibsvmProto& libsvm) {
-  return std::make_shared<TextFormat>(RecordSyntax(), [libsvm](absl::string_view) -> ParserOr {
+  return std::make_shared<TextFormat>(kSparseSyntax, [libsvm](absl::string_view) -> ParserOr {
     return std::make_unique<LibsvmParser>(libsvm);
   });
 }
 
 FormatOr MakeLibffm(const pb::LibffmProto& libffm) {
-  return std::make_shared<TextFormat>(RecordSyntax(), [libffm](absl::string_view) -> ParserOr {
+  return std::make_shared<TextFormat>(kSparseSyntax, [libffm](absl::string_view) -> ParserOr {
     return std::make_unique<LibffmParser>(libffm);
   });
 }

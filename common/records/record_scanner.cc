@@ -66,6 +66,12 @@ absl::string_view WithoutReturn(const char* begin, const char* end) {
   return absl::string_view(begin, static_cast<size_t>(end - begin));
 }
 
+bool IsBlank(const RecordSyntax& syntax, absl::string_view line) {
+  if (line.empty() || syntax.comment == 0) return line.empty();
+  const size_t word = line.find_first_not_of(" \t");
+  return word == absl::string_view::npos || line[word] == syntax.comment;
+}
+
 }  // namespace
 
 std::string LineTooLong() {
@@ -80,7 +86,7 @@ FindResult FindRecord(const RecordSyntax& syntax, const char* begin, const char*
     if (newline == nullptr && !last) break;
     const char* stop = newline == nullptr ? end : newline;
     uint64_t lines = newline != nullptr;
-    if (WithoutReturn(begin, stop).empty()) {
+    if (IsBlank(syntax, WithoutReturn(begin, stop))) {
       line += lines;
       begin = newline == nullptr ? end : newline + 1;
       continue;

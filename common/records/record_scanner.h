@@ -1,4 +1,5 @@
-// Tells lines of text apart, and the fields of a line. Blank lines are no records.
+// Tells lines of text apart, and the fields of a line. Blank lines are no records, nor are lines of
+// a comment alone.
 #pragma once
 
 #include <cstddef>
@@ -17,6 +18,7 @@ inline constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 struct RecordSyntax {
   char delimiter = '\t';
   char quote = 0;           // 0: fields are never quoted
+  char comment = 0;         // begins one; with it, spaces alone are a blank line; 0: no comments
   bool trim = false;        // spaces may stand before a quote
   bool header = false;      // the first record names the columns
   uint32_t skip_lines = 0;  // at the beginning of the file, before the header

@@ -18,7 +18,8 @@ absl::string_view NextWord(absl::string_view* rest) {
   size_t begin = 0;
   while (begin < rest->size() && IsSpace((*rest)[begin])) ++begin;
   size_t end = begin;
-  while (end < rest->size() && !IsSpace((*rest)[end]) && (*rest)[end] != '#') ++end;
+  while (end < rest->size() && !IsSpace((*rest)[end]) && (*rest)[end] != kSparseSyntax.comment)
+    ++end;
   const absl::string_view word = rest->substr(begin, end - begin);
   rest->remove_prefix(end);
   return word;

@@ -1,4 +1,4 @@
-// What libsvm and libffm have in common: words between spaces, and the label before them.
+// What libsvm and libffm have in common: words between spaces, the label before them, and comments.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,12 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "common/records/column_set.h"
+#include "common/records/record_scanner.h"
 #include "google/protobuf/repeated_ptr_field.h"
 
 namespace mu {
+
+inline constexpr RecordSyntax kSparseSyntax = {.comment = '#'};
 
 // The next text between spaces, taken off `rest`; empty at the end or where a comment begins.
 absl::string_view NextWord(absl::string_view* rest);

@@ -21,11 +21,11 @@ constexpr FormatInfo kFormats[] = {
      "those of `columns`"},
     {"libsvm", kLibsvmBit,
      "A line `LABEL ID:VALUE ID:VALUE ...`, separated by spaces; the ids of a line grow, and what "
-     "follows a `#` is a comment",
+     "follows a `#` is a comment. Blank lines and lines of a comment alone are no records",
      "`label` float32 [batch]; the weighted list `features`"},
     {"libffm", kLibffmBit,
      "A line `LABEL FIELD:ID:VALUE FIELD:ID:VALUE ...`, separated by spaces, in any order; what "
-     "follows a `#` is a comment",
+     "follows a `#` is a comment. Blank lines and lines of a comment alone are no records",
      "`label` float32 [batch]; the weighted lists `field_0`, `field_1`, ..., one for each field"},
     {"jsonl", kJsonlBit,
      "A JSON object a line (RFC 8259). A column is a key of the object. A number is read as its "

@@ -34,7 +34,7 @@ pb::FileStampProto StampOf(const FileInfo& info) {
 // told apart or counted in another way.
 std::string HeaderOf(const std::string& file, const pb::FileStampProto& stamp,
                      const std::string& layout) {
-  return absl::StrCat("muster layout 1: ", file, " inode ", stamp.inode(), " size ", stamp.size(),
+  return absl::StrCat("muster layout 2: ", file, " inode ", stamp.inode(), " size ", stamp.size(),
                       " modified_ns ", stamp.modified_ns(), " crc32c ",
                       Crc32c(layout.data(), layout.size()), "\n");
 }

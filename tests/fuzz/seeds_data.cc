@@ -87,10 +87,12 @@ pb::DatasetProto Libsvm() {
 }
 
 std::string LibsvmText() {
-  return "+1 1:1 3:0.5 9:-2e1\n"
+  return "# a comment\n"
+         "+1 1:1 3:0.5 9:-2e1\n"
          "-1\t2:.5 # 4:1\r\n"
          "\n"
          "0\n"
+         " \t# another\n"
          "+1 3:1 3:1\n"
          "+1 10:1 qid:4\n";
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/records/sparse_text.h"
 #include "tests/common/records/found_records.h"
 
 namespace mu {
@@ -21,6 +22,30 @@ TEST(RecordScannerTest, LinesAreRecordsAndBlankOnesAreNot) {
   EXPECT_THAT(Records(kLines, ""), ElementsAre());
   EXPECT_THAT(Records(kLines, "\n\n"), ElementsAre());
   EXPECT_THAT(Records(kLines, "\"a\nb\""), ElementsAre(Found{"\"a", 1}, Found{"b\"", 2}));
+}
+
+TEST(RecordScannerTest, LinesOfACommentAloneAreNoRecords) {
+  EXPECT_THAT(Records(kSparseSyntax, "# a\n#\r\n1 2:1 # b\n \t# 1 2:1\n\n  0 2:1#\r\n# end"),
+              ElementsAre(Found{"1 2:1 # b", 3}, Found{"  0 2:1#", 6}));
+  EXPECT_THAT(Records(kSparseSyntax, " \n1\n\t \r\n0\n  "),
+              ElementsAre(Found{"1", 2}, Found{"0", 4}));
+  EXPECT_THAT(Records(kSparseSyntax, "# a\n \t# b"), ElementsAre());
+  EXPECT_THAT(Records(kSparseSyntax, "# a"), ElementsAre());
+  EXPECT_THAT(Records(kSparseSyntax, "# a\r\n"), ElementsAre());
+  EXPECT_THAT(Records(kSparseSyntax, " "), ElementsAre());
+  // Of formats that have no comments.
+  EXPECT_THAT(Records(kLines, "# a\n \n"), ElementsAre(Found{"# a", 1}, Found{" ", 2}));
+  EXPECT_THAT(Records(kCsv, "#,a\n"), ElementsAre(Found{"#,a", 1}));
+}
+
+// A comment that may go on is no record yet, and is not looked at again once it has ended.
+TEST(RecordScannerTest, CommentsAreSkippedAsSoonAsTheyEnd) {
+  const std::string text = "# a\n# b";
+  FoundRecord found;
+  EXPECT_EQ(FindRecord(kSparseSyntax, text.data(), text.data() + text.size(), false, 5, &found),
+            FindResult::kMore);
+  EXPECT_EQ(found.next, text.data() + 4);
+  EXPECT_EQ(found.next_line, 6u);
 }
 
 TEST(RecordScannerTest, QuotedFieldsHoldLineEnds) {

@@ -1,6 +1,7 @@
 // Files and datasets for tests of worker/data.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -77,6 +78,22 @@ inline pb::BlockProto Block(uint32_t file, uint64_t first, uint32_t count) {
   block.set_first(first);
   block.set_count(count);
   return block;
+}
+
+// All blocks of the first file, which say where they are; `size` is the dataset's block_records.
+inline std::vector<pb::BlockProto> BlocksOf(const pb::FileLayoutProto& layout, uint32_t size) {
+  std::vector<pb::BlockProto> blocks;
+  for (int i = 0; i < layout.offsets_size(); ++i) {
+    const uint64_t first = static_cast<uint64_t>(i) * size;
+    pb::BlockProto block =
+        Block(0, first, static_cast<uint32_t>(std::min<uint64_t>(size, layout.records() - first)));
+    const uint64_t end = i + 1 < layout.offsets_size() ? layout.offsets(i + 1) : layout.bytes();
+    block.set_offset(layout.offsets(i));
+    block.set_bytes(end - layout.offsets(i));
+    block.set_line(layout.lines(i));
+    blocks.push_back(block);
+  }
+  return blocks;
 }
 
 // All records of a file as one lease.

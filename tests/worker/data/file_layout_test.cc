@@ -1,7 +1,5 @@
 // Leases that say where their blocks are: a reader that is new reads those and looks at nothing
 // else.
-#include <algorithm>
-
 #include "common/base/status.h"
 #include "common/records/record_scanner.h"
 #include "tests/worker/data/data_test_util.h"
@@ -32,20 +30,6 @@ class FileLayoutTest : public DataTest {
     dataset.add_files(Write(absl::StrCat("uneven", ending), text));
     return dataset;
   }
-  static std::vector<pb::BlockProto> Blocks(const pb::FileLayoutProto& layout, uint32_t size) {
-    std::vector<pb::BlockProto> blocks;
-    for (int i = 0; i < layout.offsets_size(); ++i) {
-      const uint64_t first = static_cast<uint64_t>(i) * size;
-      pb::BlockProto block = Block(
-          0, first, static_cast<uint32_t>(std::min<uint64_t>(size, layout.records() - first)));
-      const uint64_t end = i + 1 < layout.offsets_size() ? layout.offsets(i + 1) : layout.bytes();
-      block.set_offset(layout.offsets(i));
-      block.set_bytes(end - layout.offsets(i));
-      block.set_line(layout.lines(i));
-      blocks.push_back(block);
-    }
-    return blocks;
-  }
   static std::vector<int64_t> Ids(const LeaseData& data) {
     return Values<int64_t>(data.MakeBatch(0), "id");
   }
@@ -62,7 +46,7 @@ TEST_F(FileLayoutTest, BlocksAreReadFromTheirPlaces) {
     ASSERT_EQ(layout.offsets_size(), (kRecords + 6) / 7);
     ASSERT_EQ(layout.lines_size(), layout.offsets_size());
     const auto reader = Reader(dataset);  // which knows nothing of the file
-    const std::vector<pb::BlockProto> blocks = Blocks(layout, 7);
+    const std::vector<pb::BlockProto> blocks = BlocksOf(layout, 7);
     for (size_t i = 0; i < blocks.size(); ++i) {
       MU_ASSERT_OK_AND_ASSIGN(const auto data, reader->Read(LeaseOf({blocks[i]})));
       std::vector<int64_t> expected;
@@ -98,7 +82,7 @@ TEST_F(FileLayoutTest, LinesOfBadRecordsAreThoseOfTheFile) {
   MU_ASSERT_OK_AND_ASSIGN(const pb::FileLayoutProto layout, Reader(good)->Layout(0));
   pb::DatasetProto dataset = good;
   dataset.mutable_csv()->mutable_columns(0)->set_field("note");  // which holds no numbers
-  for (const pb::BlockProto& block : Blocks(layout, 7)) {
+  for (const pb::BlockProto& block : BlocksOf(layout, 7)) {
     EXPECT_THAT(Reader(dataset)->Read(LeaseOf({block})).status(),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr(absl::StrCat("uneven.csv:", block.line(), ":"))));
@@ -109,7 +93,7 @@ TEST_F(FileLayoutTest, PlacesThatAreNotInTheFileAreRefused) {
   const pb::DatasetProto dataset = Uneven(".csv");
   MU_ASSERT_OK_AND_ASSIGN(const pb::FileLayoutProto layout, Reader(dataset)->Layout(0));
   const auto reader = Reader(dataset);
-  const pb::BlockProto good = Blocks(layout, 7)[3];
+  const pb::BlockProto good = BlocksOf(layout, 7)[3];
   pb::BlockProto beyond = good, large = good, far = good, many = good, more = good;
   beyond.set_offset(layout.bytes());
   large.set_bytes(~uint64_t{0});
@@ -130,7 +114,7 @@ TEST_F(FileLayoutTest, AFileThatChangedIsNoticedByWhoNeverLookedThroughIt) {
   const pb::DatasetProto dataset = Uneven(".csv");
   MU_ASSERT_OK_AND_ASSIGN(const pb::FileLayoutProto layout, Reader(dataset)->Layout(0));
   const auto reader = Reader(dataset);
-  const std::vector<pb::BlockProto> blocks = Blocks(layout, 7);
+  const std::vector<pb::BlockProto> blocks = BlocksOf(layout, 7);
   MU_ASSERT_OK(reader->Read(LeaseOf({blocks[0]})).status());
   Write("uneven.csv", "note,id\nx,1\n");
   EXPECT_THAT(reader->Read(LeaseOf({blocks[0]})).status(),
