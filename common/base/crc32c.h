@@ -11,4 +11,11 @@ namespace mu {
 uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t size);
 inline uint32_t Crc32c(const void* data, size_t size) { return ExtendCrc32c(0, data, size); }
 
+// As TFRecord files hold it, so that a checksum of bytes that hold checksums is no trivial number
+// (TensorFlow, record_writer).
+inline uint32_t MaskedCrc32c(const void* data, size_t size) {
+  const uint32_t crc = Crc32c(data, size);
+  return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
+}
+
 }  // namespace mu

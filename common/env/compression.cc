@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/crc32c.h"
 #include "common/base/status.h"
 #include "common/env/compression_streams.h"
 #include "common/env/file.h"
@@ -26,6 +27,28 @@ class PlainStream final : public ByteStream {
  private:
   FileReader file_;
 };
+
+// Of a file's first bytes: the length of a TFRecord and its checksum.
+constexpr size_t kTfrecordHeadBytes = 12;
+
+bool IsTfrecord(absl::string_view head) {
+  if (head.size() < kTfrecordHeadBytes) return false;
+  uint32_t checksum;
+  std::memcpy(&checksum, head.data() + 8, sizeof(checksum));
+  return checksum == MaskedCrc32c(head.data(), 8);
+}
+
+// The magic, the only method there is, and flags of which three are always 0 (RFC 1952, 2.3). A
+// file that ends before is taken for a truncated one. A TFRecord file may begin so by the length of
+// its first record, 559,903 bytes for one.
+bool IsGzip(absl::string_view head) {
+  constexpr char kDeflate = 8;
+  constexpr int kReserved = 0xE0;
+  if (!absl::StartsWith(head, "\x1F\x8B")) return false;
+  if (head.size() > 2 && head[2] != kDeflate) return false;
+  if (head.size() > 3 && (head[3] & kReserved) != 0) return false;
+  return !IsTfrecord(head);
+}
 
 }  // namespace
 
@@ -45,10 +68,11 @@ absl::StatusOr<size_t> FileReader::Read(char* buffer, size_t size) {
 
 absl::StatusOr<Compression> DetectCompression(const std::string& path) {
   MU_ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
-  char magic[4] = {};
-  MU_ASSIGN_OR_RETURN(const size_t n, file.Read(magic, sizeof magic));
-  if (n >= 2 && std::memcmp(magic, "\x1F\x8B", 2) == 0) return Compression::kGzip;
-  if (n >= 4 && std::memcmp(magic, "\x28\xB5\x2F\xFD", 4) == 0) return Compression::kZstd;
+  char first[kTfrecordHeadBytes] = {};
+  MU_ASSIGN_OR_RETURN(const size_t n, file.Read(first, sizeof(first)));
+  const absl::string_view head(first, n);
+  if (IsGzip(head)) return Compression::kGzip;
+  if (absl::StartsWith(head, "\x28\xB5\x2F\xFD")) return Compression::kZstd;
   for (absl::string_view ending : {".gz", ".zst"}) {
     if (!absl::EndsWith(path, ending)) continue;
     return absl::DataLossError(

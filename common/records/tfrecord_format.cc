@@ -16,12 +16,6 @@ T Load(const char* p) {
   return value;
 }
 
-// So that a checksum of bytes that hold checksums is no trivial number (TensorFlow, record_writer).
-uint32_t MaskedCrc(absl::string_view bytes) {
-  const uint32_t crc = Crc32c(bytes.data(), bytes.size());
-  return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
-}
-
 class FrameFinder final : public RecordFinder {
  public:
   FindResult Find(const char* begin, const char* end, bool last, uint64_t line,
@@ -38,7 +32,7 @@ class FrameFinder final : public RecordFinder {
                              found);
     }
     const auto length = Load<uint64_t>(begin);
-    if (Load<uint32_t>(begin + 8) != MaskedCrc({begin, 8})) {
+    if (Load<uint32_t>(begin + 8) != MaskedCrc32c(begin, 8)) {
       return Broken(
           "the checksum of a record's length is wrong: this is no TFRecord file, or it is damaged",
           found);
@@ -72,7 +66,8 @@ class FrameParser final : public RecordParser {
       : example_(std::move(columns)) {}
   bool Parse(absl::string_view record, ColumnSet* columns, std::string* error) const override {
     const absl::string_view message = record.substr(kTfrecordHead, record.size() - kTfrecordFrame);
-    if (Load<uint32_t>(message.data() + message.size()) != MaskedCrc(message)) {
+    if (Load<uint32_t>(message.data() + message.size()) !=
+        MaskedCrc32c(message.data(), message.size())) {
       *error = "the record's checksum is wrong: the file is damaged";
       return false;
     }
@@ -103,7 +98,8 @@ absl::StatusOr<FileFormat> TfrecordFormat::Open(int /*part*/, absl::string_view 
 std::string TfrecordFrame(absl::string_view message) {
   const uint64_t length = message.size();
   std::string frame(reinterpret_cast<const char*>(&length), sizeof(length));
-  const uint32_t length_crc = MaskedCrc(frame), message_crc = MaskedCrc(message);
+  const uint32_t length_crc = MaskedCrc32c(frame.data(), frame.size());
+  const uint32_t message_crc = MaskedCrc32c(message.data(), message.size());
   frame.append(reinterpret_cast<const char*>(&length_crc), sizeof(length_crc));
   frame.append(message.data(), message.size());
   frame.append(reinterpret_cast<const char*>(&message_crc), sizeof(message_crc));

@@ -2,7 +2,9 @@
 
 #include <string>
 #include <tuple>
+#include <utility>
 
+#include "absl/strings/escaping.h"
 #include "common/base/hash.h"
 #include "common/env/file.h"
 #include "tests/testing/matchers.h"
@@ -131,6 +133,41 @@ TEST_F(NamedFileTest, TheNameMustNotLie) {
                   StatusIs(absl::StatusCode::kDataLoss, HasSubstr(path)));
     }
   }
+}
+
+// Of lengths that end in gzip's magic, and in its method too. Behind them is their checksum.
+TEST_F(NamedFileTest, TfrecordsThatBeginAsGzipDoes) {
+  const std::string short_head("\x1F\x8B\x00\x00\x00\x00\x00\x00\xCC\x51\xC2\x1A", 12);
+  const std::string long_head("\x1F\x8B\x08\x00\x00\x00\x00\x00\xD0\x91\x84\xEA", 12);
+  for (const auto& [head, length] :
+       {std::pair(short_head, 0x8B1F), std::pair(long_head, 0x88B1F)}) {
+    const std::string data = head + RandomText(8, static_cast<size_t>(length) + 4);
+    const std::string path = Write("b.tfrecord", data);
+    MU_ASSERT_OK_AND_ASSIGN(const Compression compression, DetectCompression(path));
+    EXPECT_EQ(compression, Compression::kNone) << length;
+    MU_ASSERT_OK_AND_ASSIGN(const std::string read, ReadAll(path, 1 << 20));
+    EXPECT_TRUE(read == data) << length;
+    // A name that lies is not believed.
+    EXPECT_THAT(DetectCompression(Write("b.tfrecord.gz", data)),
+                HasCode(absl::StatusCode::kDataLoss));
+  }
+  std::string other = long_head + RandomText(9, 0x88B1F + 4);
+  other[8] ^= 1;
+  MU_ASSERT_OK_AND_ASSIGN(const Compression compression, DetectCompression(Write("other", other)));
+  EXPECT_EQ(compression, Compression::kGzip) << "of no TFRecord file";
+}
+
+TEST_F(NamedFileTest, GzipHasOneMethodAndReservedFlags) {
+  const auto detected = [&](absl::string_view bytes) {
+    return DetectCompression(Write("data", std::string(bytes))).value();
+  };
+  for (const absl::string_view head :
+       {"\x1F\x8B\x07\x01", "\x1F\x8B\x09", "\x1F\x8B\x08\x20", "\x1F\x8B\x08\x40",
+        "\x1F\x8B\x08\x9F", "\x1F", "\x8B\x1F\x08\x01"})
+    EXPECT_EQ(detected(head), Compression::kNone) << absl::CHexEscape(head);
+  // All flags that are defined, and files that end within their heads.
+  for (const absl::string_view head : {"\x1F\x8B\x08\x1F", "\x1F\x8B\x08", "\x1F\x8B"})
+    EXPECT_EQ(detected(head), Compression::kGzip) << absl::CHexEscape(head);
 }
 
 TEST_F(NamedFileTest, ZerosAfterGzipArePadding) {

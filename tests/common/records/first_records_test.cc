@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/env/compression.h"
 #include "common/env/file.h"
+#include "common/records/tfrecord_format.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -366,6 +367,26 @@ TEST_F(FirstRecordsTest, FilesOfOtherEncodingsAndPackers) {
   EXPECT_THAT(
       First(tfrecord, Write("d", std::string("\xFF\xFE\0\0\0\0\0\0\0\0\0\0", 12)), kMost).problems,
       ElementsAre(::testing::Not(HasSubstr("UTF-16"))));
+}
+
+TEST_F(FirstRecordsTest, TfrecordsThatBeginAsGzipDoes) {
+  pb::DatasetProto tfrecord;
+  pb::CsvColumnProto* const column = tfrecord.mutable_tfrecord()->add_columns();
+  column->set_name("x");
+  column->set_kind(pb::CsvColumnProto::NUMBER);
+  for (const size_t length : {size_t{0x8B1F}, size_t{0x88B1F}}) {
+    // A tf.Example of this size: a field of bytes, which no reader knows.
+    const size_t size = length - 4;
+    std::string message = {'\x7A', static_cast<char>((size & 0x7F) | 0x80),
+                           static_cast<char>(((size >> 7) & 0x7F) | 0x80),
+                           static_cast<char>(size >> 14)};
+    message.append(size, 'x');
+    const std::string frame = TfrecordFrame(message);
+    const FirstRecords first =
+        First(tfrecord, Write(absl::StrCat(length, ".tfrecord"), frame + frame), kMost);
+    EXPECT_THAT(first.problems, IsEmpty()) << length;
+    EXPECT_EQ(first.good, 2u) << length;
+  }
 }
 
 TEST_F(FirstRecordsTest, EmptyFiles) {
