@@ -50,6 +50,15 @@ bool IsGzip(absl::string_view head) {
   return !IsTfrecord(head);
 }
 
+// A frame, or one that is skipped, of which there are sixteen kinds (RFC 8878, 3.1); pzstd writes
+// one before each of its frames.
+bool IsZstd(absl::string_view head) {
+  uint32_t magic;
+  if (head.size() < sizeof(magic)) return false;
+  std::memcpy(&magic, head.data(), sizeof(magic));
+  return magic == 0xFD2FB528u || (magic & 0xFFFFFFF0u) == 0x184D2A50u;
+}
+
 }  // namespace
 
 absl::StatusOr<FileReader> FileReader::Open(const std::string& path) {
@@ -72,7 +81,7 @@ absl::StatusOr<Compression> DetectCompression(const std::string& path) {
   MU_ASSIGN_OR_RETURN(const size_t n, file.Read(first, sizeof(first)));
   const absl::string_view head(first, n);
   if (IsGzip(head)) return Compression::kGzip;
-  if (absl::StartsWith(head, "\x28\xB5\x2F\xFD")) return Compression::kZstd;
+  if (IsZstd(head)) return Compression::kZstd;
   for (absl::string_view ending : {".gz", ".zst"}) {
     if (!absl::EndsWith(path, ending)) continue;
     return absl::DataLossError(

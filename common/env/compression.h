@@ -25,7 +25,8 @@ class ByteStream {
   virtual absl::StatusOr<size_t> Read(char* buffer, size_t size) = 0;
 };
 
-// The unpacked bytes of a file; several gzip members or zstd frames in a row are one stream.
+// The unpacked bytes of a file; several gzip members or zstd frames in a row are one stream, to
+// which zstd's skippable frames add nothing.
 absl::StatusOr<std::unique_ptr<ByteStream>> OpenUnpacked(const std::string& path);
 
 // One gzip member (or zstd frame, with checksum; or, for kNone, the bytes themselves). `level` 1 is

@@ -181,6 +181,70 @@ TEST_F(NamedFileTest, ZerosAfterGzipArePadding) {
               HasCode(absl::StatusCode::kDataLoss));
 }
 
+// A zstd frame that holds no data; `kind` is from 0 to 15.
+std::string Skippable(int kind, const std::string& content) {
+  std::string frame = {static_cast<char>(0x50 + kind), '\x2A', '\x4D', '\x18'};
+  for (int shift = 0; shift < 32; shift += 8)
+    frame.push_back(static_cast<char>((content.size() >> shift) & 0xFF));
+  return frame + content;
+}
+
+TEST_F(NamedFileTest, SkippableFramesOfZstdHoldNothing) {
+  const auto packed = [](const std::string& data) {
+    return Compress(Compression::kZstd, data).value();
+  };
+  const std::string a = RandomText(10, 300'000), b = RandomText(11, 7), c = RandomText(12, 4000);
+  // As pzstd writes its frames, and in every other place; one is larger than what is read at once.
+  const std::string all = Skippable(0, "size") + packed(a) + Skippable(0, "size") + packed(b) +
+                          Skippable(15, "") + Skippable(7, RandomText(13, 700'001)) + packed("") +
+                          packed(c) + Skippable(14, "the end");
+  for (const char* name : {"data", "data.csv", "data.zst"}) {
+    const std::string path = Write(name, all);
+    MU_ASSERT_OK_AND_ASSIGN(const Compression compression, DetectCompression(path));
+    EXPECT_EQ(compression, Compression::kZstd) << name;
+    for (const size_t step : {size_t{1} << 20, size_t{999}, size_t{1}}) {
+      MU_ASSERT_OK_AND_ASSIGN(const std::string read, ReadAll(path, step));
+      EXPECT_TRUE(read == a + b + c) << name << " by " << step;
+    }
+  }
+}
+
+TEST_F(NamedFileTest, SkippableFramesAloneAreAnEmptyFile) {
+  for (int kind = 0; kind < 16; ++kind) {
+    for (const std::string& frame :
+         {Skippable(kind, ""), Skippable(kind, "x"), Skippable(kind, "x") + Skippable(0, "yz")}) {
+      MU_ASSERT_OK_AND_ASSIGN(const std::string read, ReadAll(Write("data", frame), 100));
+      EXPECT_EQ(read, "") << kind;
+    }
+  }
+}
+
+TEST_F(NamedFileTest, TruncatedSkippableFramesAreDataLoss) {
+  const std::string frame = Skippable(3, RandomText(14, 40));
+  const std::string packed = Compress(Compression::kZstd, "data").value();
+  for (size_t size = 1; size < frame.size(); ++size) {
+    const std::string cut = frame.substr(0, size);
+    // Alone, below four bytes the format cannot be told.
+    for (const std::string& contents : {size < 4 ? frame + cut : cut, packed + cut}) {
+      const std::string path = Write("data", contents);
+      EXPECT_THAT(ReadAll(path, 512), StatusIs(absl::StatusCode::kDataLoss,
+                                               AllOf(HasSubstr(path), HasSubstr("truncated"))))
+          << size;
+    }
+  }
+  const std::string large = Skippable(0, std::string(600'000, 'x'));
+  EXPECT_THAT(ReadAll(Write("data", large.substr(0, large.size() - 1)), 512),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("truncated")));
+  EXPECT_THAT(ReadAll(Write("data", frame + "garbage"), 512), HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST_F(NamedFileTest, TextThatBeginsAlmostAsASkippableFrame) {
+  for (const char* text : {"P*M", "P*M,1\n", "`*M\x18", "O*M\x18"}) {
+    MU_ASSERT_OK_AND_ASSIGN(const Compression compression, DetectCompression(Write("data", text)));
+    EXPECT_EQ(compression, Compression::kNone) << text;
+  }
+}
+
 TEST_F(NamedFileTest, MissingFilesAreNotFound) {
   EXPECT_THAT(OpenUnpacked(JoinPath(root_, "none.gz")).status(),
               HasCode(absl::StatusCode::kNotFound));
