@@ -11,11 +11,36 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "common/env/unique_fd.h"
 
 namespace mu {
+namespace {
+
+bool IsLink(const std::string& path) {
+  struct stat info;
+  return ::lstat(path.c_str(), &info) != 0 || S_ISLNK(info.st_mode);
+}
+
+// An absolute path without what leads nowhere else.
+std::string Tidied(absl::string_view path) {
+  std::string tidied;
+  for (const absl::string_view name : absl::StrSplit(path, '/', absl::SkipEmpty())) {
+    if (name == ".") continue;
+    const bool back = name == ".." && BaseName(tidied) != "..";
+    if (back && tidied.empty()) continue;  // above the root is the root
+    if (back && !IsLink(tidied)) {
+      tidied.resize(tidied.rfind('/'));
+    } else {
+      absl::StrAppend(&tidied, "/", name);
+    }
+  }
+  return tidied.empty() ? "/" : tidied;
+}
+
+}  // namespace
 
 absl::Status RemoveTree(const std::string& path) {
   struct stat info;
@@ -100,10 +125,10 @@ std::string BaseName(absl::string_view path) {
 }
 
 absl::StatusOr<std::string> AbsolutePath(const std::string& path) {
-  if (absl::StartsWith(path, "/")) return path;
+  if (absl::StartsWith(path, "/")) return Tidied(path);
   std::unique_ptr<char, void (*)(void*)> current(getcwd(nullptr, 0), free);
   if (current == nullptr) return ErrnoToStatus(errno, "find", "the current directory");
-  return JoinPath(current.get(), path);
+  return Tidied(JoinPath(current.get(), path));
 }
 
 absl::StatusOr<TempDirectory> TempDirectory::Create(absl::string_view prefix) {

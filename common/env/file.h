@@ -56,7 +56,9 @@ absl::StatusOr<std::string> MakeTempDirectory(absl::string_view prefix);
 std::string JoinPath(absl::string_view directory, absl::string_view name);
 std::string DirectoryOf(absl::string_view path);  // "." where the path has none
 std::string BaseName(absl::string_view path);
-absl::StatusOr<std::string> AbsolutePath(const std::string& path);  // links are not resolved
+// Two ways to write one path give the same: without ".", doubled or last slashes, and without ".."
+// unless a link is before it. Links are not resolved.
+absl::StatusOr<std::string> AbsolutePath(const std::string& path);
 
 // Removes the tree at its end.
 class TempDirectory {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/env/file_identity.h"
 #include "common/env/file_lock.h"
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/frontend/model.h"
@@ -58,6 +59,9 @@ class JobSession {
   // That a job that was begun here has failed, and nobody tries again. Of one that was not begun:
   // what an earlier one has left is true again.
   void RecordFailure();
+  // It was to train again, and has not begun to: the run that is done in the job_dir is what
+  // counts.
+  bool EarlierStaysDone() const;
 
   absl::Status Train(RunReport* report);
   // The whole evaluation set, each record once.
@@ -126,7 +130,8 @@ class JobSession {
   absl::Status Reopen(std::optional<JobRecord> found);
   // The command of before: no other checkpoint to begin with is named.
   bool NamesNoOtherCheckpoint(const JobRecord& record) const {
-    return options_.checkpoint.empty() || options_.checkpoint == record.checkpoint;
+    return options_.checkpoint.empty() ||
+           FileIdentity(options_.checkpoint) == FileIdentity(record.checkpoint);
   }
   // From here on a stop ends whatever waits, until PrepareToRead has found and counted the data.
   void WatchStart();

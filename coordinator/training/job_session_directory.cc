@@ -84,7 +84,8 @@ absl::Status JobSession::LookAtUnfinished(const JobRecord& record) {
   // The command of before, or the way to continue that its help suggests. Whoever names another
   // checkpoint begins a new run with its values.
   const bool same_run =
-      NamesNoOtherCheckpoint(record) || (!own.empty() && options_.checkpoint == own.back());
+      NamesNoOtherCheckpoint(record) ||
+      (!own.empty() && FileIdentity(options_.checkpoint) == FileIdentity(own.back()));
   if (same_job && !same_run && !own.empty()) AnnounceNewRun("an unfinished run of this job");
   if (!same_job || !same_run) return absl::OkStatus();
   record_.checkpoint = record.checkpoint;
@@ -92,6 +93,9 @@ absl::Status JobSession::LookAtUnfinished(const JobRecord& record) {
   record_.first_epoch = record.first_epoch;
   record_.first_step = record.first_step;
   continues_ = true;
+  // Whoever starts it again after a crash gives the flag again.
+  if (options_.train_again)
+    Announce("--train_again trains again what is done; this run is not, and goes on");
   return absl::OkStatus();
 }
 
@@ -211,6 +215,10 @@ void JobSession::RecordFailure() {
     written = WriteJobRecord(options_.job_dir, *earlier_);
   }
   if (!written.ok()) MU_LOG(WARN, "{}", written);
+}
+
+bool JobSession::EarlierStaysDone() const {
+  return record_.status.empty() && earlier_.has_value() && earlier_->status == "done";
 }
 
 absl::Status JobSession::Save(RunReport* report) {

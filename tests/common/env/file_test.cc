@@ -126,6 +126,26 @@ TEST(PathTest, SplitsAndJoins) {
   EXPECT_EQ(BaseName("/"), "/");
 }
 
+TEST(PathTest, TwoWaysToWriteOnePathAreTheSameAbsoluteOne) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("muster"));
+  const std::string& path = directory.path();
+  MU_ASSERT_OK(MakeDirectories(path + "/a/b"));
+  ASSERT_EQ(symlink((path + "/a/b").c_str(), (path + "/link").c_str()), 0);
+  const auto absolute = [&](const std::string& end) {
+    return AbsolutePath(path + end).value_or("");
+  };
+  for (const char* end : {"/a/c", "/a/c/", "//a/./c", "/a/b/../c", "/./a/b/.././c/."})
+    EXPECT_EQ(absolute(end), path + "/a/c");
+  EXPECT_EQ(absolute("/link/../c"), path + "/link/../c") << "that is a/c";
+  EXPECT_EQ(absolute("/link/../../c"), path + "/link/../../c");
+  EXPECT_EQ(absolute("/none/../c"), path + "/none/../c");
+  EXPECT_EQ(AbsolutePath("/").value_or(""), "/");
+  EXPECT_EQ(AbsolutePath("/../x/..").value_or(""), FileExists("/x") ? "/" : "/x/..");
+  MU_ASSERT_OK_AND_ASSIGN(const std::string here, AbsolutePath("."));
+  EXPECT_EQ(AbsolutePath("x").value_or(""), JoinPath(here, "x"));
+  EXPECT_EQ(AbsolutePath("./x/").value_or(""), JoinPath(here, "x"));
+}
+
 TEST(ClockTest, ManualClockStandsStill) {
   ManualClock clock(5);
   EXPECT_EQ(clock.Now(), 5);
