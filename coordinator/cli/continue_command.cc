@@ -38,10 +38,11 @@ bool IsTrainedNow(const std::string& run) {
 }  // namespace
 
 std::string ContinueCommand(const CliOptions& cli, const muster::JobProto& job,
-                            const std::string& job_dir) {
+                            const std::string& job_dir, bool again) {
   std::vector<std::string> words;
   for (const std::string& word : cli.command_line) {
-    if (word != "--train_again" && word != "--train-again") words.push_back(ForShell(word));
+    if (again || (word != "--train_again" && word != "--train-again"))
+      words.push_back(ForShell(word));
   }
   if (cli.job_dir.empty() && job.job_dir().empty())
     words.push_back(ForShell(absl::StrCat("--job_dir=", job_dir)));

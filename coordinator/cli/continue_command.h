@@ -10,8 +10,10 @@
 namespace mu {
 
 // The command line of before, for a shell, with the directory of the run if that was not named.
+// `again`: --train_again stays, since the run that it asks for has not begun; else it would begin a
+// second time.
 std::string ContinueCommand(const CliOptions& cli, const muster::JobProto& job,
-                            const std::string& job_dir);
+                            const std::string& job_dir, bool again = false);
 
 // The newest run of the job below `runs` that has not come to its end, has a checkpoint, and that
 // no process of this machine trains now; empty: there is none.

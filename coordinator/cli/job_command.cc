@@ -67,7 +67,8 @@ void WriteOneReport(const RunReport& report, const std::string& path, bool tell,
 void WriteReports(const RunReport& report, const std::string& own, const std::string& asked,
                   const Notices& notices) {
   const std::string other = asked.empty() ? own : AbsolutePath(asked).value_or(asked);
-  if (!report.refused) WriteOneReport(report, own, other == own, notices);
+  if (!report.refused && !report.earlier_stays_done)
+    WriteOneReport(report, own, other == own, notices);
   if (other != own) WriteOneReport(report, other, true, notices);
 }
 
@@ -155,7 +156,8 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   const bool again = report.status == "stopped" || report.ended_by_evaluation ||
                      ExitCodeOf(error) == kExitMachines;
   if (cli.command == CliOptions::kTrain && again && !report.refused) {
-    absl::PrintF("to continue: %s\n", ContinueCommand(cli, setup.job, setup.options.job_dir));
+    absl::PrintF("to continue: %s\n", ContinueCommand(cli, setup.job, setup.options.job_dir,
+                                                      /*again=*/report.earlier_stays_done));
   }
   if (report.status == "done" && cli.command == CliOptions::kPredict)
     absl::PrintF("predictions: %s\n", setup.options.predict_out);

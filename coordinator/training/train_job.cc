@@ -90,6 +90,7 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   const absl::Status finished = session.Finish(&report, over);
   if (error->ok()) *error = finished;
   report.refused = report.refused || session.replaced();
+  report.earlier_stays_done = session.EarlierStaysDone();
   if (!error->ok()) {
     report.status = "failed";
     report.error = std::string(error->message());

@@ -180,6 +180,8 @@ struct RunReport {
   std::string job_dir;
   // The job_dir is another run's, or what it holds is done: nothing is to be written there.
   bool refused = false;
+  // With train_again: it ended before it began, and the run that is done there is what counts.
+  bool earlier_stays_done = false;
   bool ended_by_evaluation = false;  // the error is that of an evaluation on the way
   std::string checkpoint;
   std::string

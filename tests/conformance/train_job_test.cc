@@ -229,6 +229,7 @@ TEST_F(TrainJobTest, ARunThatCannotStartIsOverAsTheEarlierOneWas) {
   MU_ASSERT_OK_AND_ASSIGN(const JobRecord record, ReadJobRecord(run_));
   EXPECT_EQ(record.status, "done");
   EXPECT_EQ(record.first_epoch, 3u);
+  EXPECT_TRUE(report_.earlier_stays_done) << "its report stays";
 }
 
 // As one that was killed while it started: whoever starts the job without --train_again ends it.

@@ -1,6 +1,6 @@
 #include "coordinator/cli/continue_command.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include "absl/strings/str_cat.h"
@@ -14,12 +14,15 @@
 namespace mu {
 namespace {
 
+using ::testing::HasSubstr;
+
 TEST(ContinueCommand, IsTheCommandOfBeforeWithTheRunsDirectory) {
   CliOptions cli;
   cli.command_line = {"build/bin/coordinator", "train", "my job.yaml", "--set", "a=it's",
                       "--train_again"};
   EXPECT_EQ(ContinueCommand(cli, {}, "/runs/x-1"),
             "build/bin/coordinator train 'my job.yaml' --set 'a=it'\\''s' --job_dir=/runs/x-1");
+  EXPECT_THAT(ContinueCommand(cli, {}, "/runs/x-1", /*again=*/true), HasSubstr(" --train_again "));
   cli.job_dir = "/runs/x-1";
   cli.command_line = {"coordinator", "train", "job.yaml", "--job_dir=/runs/x-1"};
   EXPECT_EQ(ContinueCommand(cli, {}, "/runs/x-1"),
