@@ -15,8 +15,9 @@ constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 }  // namespace
 
-Chaos::Chaos(ChaosPlan plan, std::function<std::vector<Target>()> targets)
-    : targets_(std::move(targets)), begin_(SteadyNow()) {
+Chaos::Chaos(ChaosPlan plan, std::function<std::vector<Target>()> targets,
+             std::function<bool(pid_t pid, int signal)> send)
+    : targets_(std::move(targets)), send_(std::move(send)), begin_(SteadyNow()) {
   thread_ = std::thread([this, plan = std::move(plan)] { Run(plan); });
 }
 
@@ -27,7 +28,7 @@ Chaos::~Chaos() {
     changed_.SignalAll();
   }
   thread_.join();
-  for (const auto& [at, target] : hanging_) ::kill(target.pid, SIGCONT);
+  for (const auto& [at, target] : hanging_) send_(target.pid, SIGCONT);
 }
 
 void Chaos::Run(ChaosPlan plan) {
@@ -53,7 +54,7 @@ bool Chaos::WaitUntil(absl::Time at) {
     const Target target = hanging_.begin()->second;
     hanging_.erase(hanging_.begin());
     MU_LOG(INFO, "chaos: {} (pid {}) wakes up", target.name, target.pid);
-    ::kill(target.pid, SIGCONT);
+    send_(target.pid, SIGCONT);
   }
 }
 
@@ -70,16 +71,16 @@ bool Chaos::Do(const ChaosEvent& event) {
   const Target& target = candidates[event.choice % candidates.size()];
   switch (event.action) {
     case ChaosEvent::kKill:
+      if (!send_(target.pid, SIGKILL)) return false;
       MU_LOG(INFO, "chaos: kills {} (pid {})", target.name, target.pid);
-      ::kill(target.pid, SIGKILL);
       break;
     case ChaosEvent::kDrain:
+      if (!send_(target.pid, SIGTERM)) return false;
       MU_LOG(INFO, "chaos: SIGTERM to {} (pid {})", target.name, target.pid);
-      ::kill(target.pid, SIGTERM);
       break;
     case ChaosEvent::kHang:
+      if (!send_(target.pid, SIGSTOP)) return false;
       MU_LOG(INFO, "chaos: stops {} (pid {}) for {}", target.name, target.pid, event.duration);
-      ::kill(target.pid, SIGSTOP);
       hanging_.emplace(SteadyNow() + event.duration, target);
       break;
   }

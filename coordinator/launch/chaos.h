@@ -25,19 +25,22 @@ class Chaos {
     pid_t pid = 0;
     bool worker = false;
   };
-  // `targets` tells, from the chaos' thread, which daemons are up. What it looks at must live until
-  // this object ends.
-  Chaos(ChaosPlan plan, std::function<std::vector<Target>()> targets);
+  // `targets` tells which daemons are up; `send` sends one of them a signal, and returns false if
+  // it has ended meanwhile. Both are called on the chaos' thread, `send` also by the destructor.
+  // What they look at must live until this object ends.
+  Chaos(ChaosPlan plan, std::function<std::vector<Target>()> targets,
+        std::function<bool(pid_t pid, int signal)> send);
   ~Chaos();  // wakes what hangs
 
  private:
   void Run(ChaosPlan plan);
-  // False: no daemon of its kind is up.
+  // False: no daemon of its kind is up, or it ended just now.
   bool Do(const ChaosEvent& event) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until `at`, waking those whose hang ends before. False: the end has come.
   bool WaitUntil(absl::Time at) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::function<std::vector<Target>()> targets_;
+  const std::function<bool(pid_t pid, int signal)> send_;
   const absl::Time begin_;
   Mutex mutex_;
   CondVar changed_;

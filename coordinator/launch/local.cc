@@ -88,7 +88,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   };
   const auto environment = std::make_shared<LocalEnvironment>();
   MU_ASSIGN_OR_RETURN(environment->processes, LocalDaemons::Start(std::move(daemons)));
-  const LocalDaemons* const processes = environment->processes.get();
+  LocalDaemons* const processes = environment->processes.get();
   runtime->SetOnSilent([weak = std::weak_ptr<LocalEnvironment>(environment)](const Member& member) {
     if (const auto alive = weak.lock()) alive->processes->Silent(member.pid);
   });
@@ -97,8 +97,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   coordinator->OwnEnvironment(environment);
   MU_RETURN_IF_ERROR(WaitForCluster(*coordinator, options));
   if (chaos)
-    environment->chaos =
-        std::make_unique<Chaos>(*std::move(chaos), [processes] { return TargetsOf(*processes); });
+    environment->chaos = std::make_unique<Chaos>(
+        *std::move(chaos), [processes] { return TargetsOf(*processes); },
+        [processes](pid_t pid, int signal) { return processes->Signal(pid, signal); });
   return coordinator;
 }
 

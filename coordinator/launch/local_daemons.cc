@@ -83,7 +83,7 @@ absl::Status LocalDaemons::StartDaemon(Daemon& daemon) {
     d->exit_text = status.ToString();
     changed_.SignalAll();
   };
-  daemon.exited = false;
+  daemon.exited = daemon.killed = false;
   daemon.started = SteadyNow();
   daemon.restart_at = absl::InfiniteFuture();
   daemon.kill_at = absl::InfiniteFuture();
@@ -186,9 +186,21 @@ std::vector<LocalDaemons::Process> LocalDaemons::Processes() const {
   MutexLock lock(&mutex_);
   std::vector<Process> processes;
   for (const auto& daemon : daemons_) {
-    if (daemon->process != nullptr) processes.push_back({daemon->name, daemon->process->pid()});
+    if (daemon->process != nullptr && !daemon->killed && !daemon->process->TryWait().has_value())
+      processes.push_back({daemon->name, daemon->process->pid()});
   }
   return processes;
+}
+
+bool LocalDaemons::Signal(pid_t pid, int signal) {
+  MutexLock lock(&mutex_);
+  for (const auto& daemon : daemons_) {
+    if (daemon->process == nullptr || daemon->process->pid() != pid || daemon->killed) continue;
+    if (!daemon->process->Kill(signal).ok()) return false;
+    daemon->killed = signal == SIGKILL;
+    return true;
+  }
+  return false;
 }
 
 LocalDaemons::~LocalDaemons() {

@@ -50,7 +50,10 @@ class LocalDaemons {
     std::string name;  // "worker-0", "psserver-1"
     pid_t pid;
   };
+  // Those that run; not one that has ended and waits to be started again.
   std::vector<Process> Processes() const;
+  // Sends a signal. False: no such process of ours runs any more; nobody else gets it.
+  bool Signal(pid_t pid, int signal);
 
   // The coordinator has not heard of this process for too long. A server, which everybody waits
   // for, is killed at once, a worker unless it is a member again in time; both are started again
@@ -71,6 +74,7 @@ class LocalDaemons {
     std::unique_ptr<RestartPolicy> restarts;
     bool ever_served = false;
     bool exited = false;
+    bool killed = false;  // by Signal; its end may not have been seen yet
     std::string exit_text;
   };
   explicit LocalDaemons(LocalDaemonsOptions options) : options_(std::move(options)) {}
