@@ -57,14 +57,17 @@ std::string MetricOf(const CliOptions& cli, const muster::JobProto& job) {
   if (!cli.metric.empty()) return cli.metric;
   if (job.has_early_stopping()) return job.early_stopping().metric();
   if (job.checkpoint().has_keep_best()) return job.checkpoint().keep_best().metric();
-  return job.evaluation().metrics_size() > 0 ? job.evaluation().metrics(0) : "";
+  const bool named = job.data().has_eval() && job.evaluation().metrics_size() > 0;
+  return named ? job.evaluation().metrics(0) : "";
 }
 
 // A job that stops early stops elsewhere each time; without plan of visits, workers that come and
-// go read other records.
+// go read other records. Which batches the first steps of an epoch take depends on who is faster,
+// and the last ones of leases are shorter.
 bool UsesTheSameRecords(const muster::JobProto& job) {
   const std::string visitation = job.data().train().visitation();
-  return !job.has_early_stopping() && (visitation.empty() || visitation == "exactly_once");
+  return !job.has_early_stopping() && job.training().max_steps() == 0 &&
+         (visitation.empty() || visitation == "exactly_once");
 }
 
 // What is compared: the job, as it was read, with all of its files' names, and its machines.

@@ -137,6 +137,11 @@ std::vector<SoakVerdict> Judge(const std::vector<SoakRecord>& records, const Soa
                                            record.error.empty() ? "" : ": ", record.error));
       continue;
     }
+    if (!record.metric.empty() && !std::isfinite(record.quality)) {
+      verdict.worse.push_back(absl::StrCat(
+          "its report has no value of ", record.metric,
+          ", so its quality is not judged; name a metric that the job computes with --metric"));
+    }
     if (verdict.calm.has_value()) AgainstCalm(limits, &verdict);
     AgainstBefore(records, limits, &verdict);
   }

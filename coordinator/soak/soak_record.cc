@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -35,9 +36,18 @@ void Get(const Json& from, const char* key, Integer* to) {
     *to = at->get<Integer>();
 }
 
+// Of a model with several tasks it is that of the first: "income.auc".
+std::string KeyOf(const Json& eval, const std::string& metric) {
+  if (eval.contains(metric)) return metric;
+  for (const auto& [key, value] : eval.items()) {
+    if (absl::EndsWith(key, absl::StrCat(".", metric))) return key;
+  }
+  return "";
+}
+
 std::string QualityMetric(const Json& eval) {
   for (const char* metric : {"auc", "accuracy", "hit_rate@10", "ndcg@10", "rmse", "logloss"}) {
-    if (eval.contains(metric)) return metric;
+    if (std::string key = KeyOf(eval, metric); !key.empty()) return key;
   }
   return "";
 }
@@ -181,7 +191,9 @@ absl::Status FillFromReport(const std::string& report, SoakRecord* record) {
   }
   const auto eval = json.find("eval");
   if (eval == json.end() || !eval->is_object()) return absl::OkStatus();
-  if (record->metric.empty()) record->metric = QualityMetric(*eval);
+  const std::string key =
+      record->metric.empty() ? QualityMetric(*eval) : KeyOf(*eval, record->metric);
+  if (!key.empty()) record->metric = key;
   Get(*eval, record->metric.c_str(), &record->quality);
   return absl::OkStatus();
 }

@@ -16,6 +16,7 @@ using testing::Disturbed;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 SoakVerdict Last(const std::vector<SoakRecord>& records) { return Judge(records, {}).back(); }
 
@@ -72,6 +73,14 @@ TEST(SoakJudge, QualityIsJudgedByTheMetricsBetterSide) {
   std::vector<SoakRecord> records = {Calm(100, 0.8), Disturbed(100, 0.9)};
   for (SoakRecord& record : records) record.metric = "income.rmse";
   EXPECT_THAT(Last(records).worse, ElementsAre("income.rmse: 0.9000, undisturbed 0.8000"));
+}
+
+TEST(SoakJudge, AMetricWithoutAValueIsTold) {
+  SoakRecord run = Disturbed(100, std::nan(""));
+  EXPECT_THAT(Last({Calm(), run}).worse, ElementsAre(HasSubstr("no value of auc")));
+  EXPECT_THAT(Last({Calm(100, std::nan(""))}).worse, SizeIs(1)) << "undisturbed as well";
+  run.metric = "";
+  EXPECT_FALSE(Last({Calm(), run}).flagged()) << "the job has none";
 }
 
 TEST(SoakJudge, TimeIsComparedWithEnoughEarlierRunsOfTheSameKind) {

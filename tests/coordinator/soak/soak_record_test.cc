@@ -135,6 +135,24 @@ TEST(SoakReport, GoesByTheMetricThatWasAskedFor) {
   EXPECT_EQ(record.quality, 0.5);
 }
 
+TEST(SoakReport, OfSeveralTasksGoesByTheFirst) {
+  constexpr char kReport[] = R"({"status": "done", "eval": {"examples": 9, "income.logloss": 0.4,
+      "income.auc": 0.75, "married.auc": 0.9}})";
+  for (const char* metric : {"", "auc", "income.auc", "married.auc"}) {
+    SoakRecord record;
+    record.metric = metric;
+    MU_ASSERT_OK(FillFromReport(kReport, &record));
+    const bool second = record.metric == "married.auc";
+    EXPECT_EQ(record.metric, second ? metric : "income.auc") << metric;
+    EXPECT_EQ(record.quality, second ? 0.9 : 0.75) << metric;
+  }
+  SoakRecord record;
+  record.metric = "rmse";
+  MU_ASSERT_OK(FillFromReport(kReport, &record));
+  EXPECT_EQ(record.metric, "rmse");
+  EXPECT_TRUE(std::isnan(record.quality));
+}
+
 TEST(SoakReport, WithoutEvaluationHasNoQuality) {
   SoakRecord record;
   MU_ASSERT_OK(FillFromReport(R"({"status": "failed", "error": "e", "eval": null})", &record));

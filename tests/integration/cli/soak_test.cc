@@ -69,6 +69,17 @@ TEST_F(SoakCommandTest, WhatIsWrongIsToldBeforeAnythingStarts) {
   EXPECT_FALSE(FileExists(Path("record")));
 }
 
+// The job has no data to evaluate with, so none of its runs has the metric.
+TEST_F(SoakCommandTest, SaysWhatIsNotJudged) {
+  EXPECT_EQ(Run({"soak", Job(), "--record=" + Path("record"), "--workers=1", "--ps=1",
+                 "--preempt=worker:kill:every=1h", "--metric=rmse", "--set=training.max_steps=30"}),
+            1)
+      << Output();
+  EXPECT_THAT(Output(), AllOf(HasSubstr("no value of rmse"), HasSubstr("2 flagged")));
+  for (const nlohmann::json& run : Runs())
+    EXPECT_EQ(run["exact"], false) << "which batches are the first 30 depends on who is faster";
+}
+
 TEST_F(SoakCommandTest, AJobThatIsWrongIsNotSoaked) {
   WriteText("data.csv", "user,item,stars\n1,2,3\n");  // the job file alone does not show it
   EXPECT_EQ(Run({"soak", Job(), "--record=" + Path("record")}), 2);
