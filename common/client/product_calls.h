@@ -34,6 +34,12 @@ constexpr absl::Duration ComputeTimeout(int64_t multiply_adds) {
   return absl::Nanoseconds(10 * multiply_adds);
 }
 
+// The same for what travels there and back: slower links, also those that many workers share, are
+// taken for broken ones.
+constexpr absl::Duration TransferTimeout(size_t bytes) {
+  return absl::Microseconds(static_cast<int64_t>(bytes));
+}
+
 // Whether the piece has the x of the one before it in a call, which is sent once: the partitions of
 // one variable multiply one x.
 bool SharesInput(const std::vector<ProductPiece>& pieces, size_t i);

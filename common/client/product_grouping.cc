@@ -57,6 +57,17 @@ int64_t ProductGrouping::MultiplyAdds(size_t call) const {
   return most;
 }
 
+size_t ProductGrouping::ReplyBytes(size_t call) const {
+  size_t most = 0;
+  for (size_t server = 0; server < calls_.size(); ++server) {
+    if (!Needs(server, call)) continue;
+    size_t bytes = 0;
+    for (const ProductPiece& piece : calls_[server][call]) bytes += OutputBytes(piece);
+    most = std::max(most, bytes);
+  }
+  return most;
+}
+
 Buffer ProductGrouping::PullFrame(size_t server, size_t call, pb::PullRequest* header) const {
   const std::vector<ProductPiece>& pieces = calls_[server][call];
   header->clear_products();

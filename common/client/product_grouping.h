@@ -26,6 +26,8 @@ class ProductGrouping {
   size_t calls() const;
   // Of the server that has most to do in this call.
   int64_t MultiplyAdds(size_t call) const;
+  // Of the server whose reply to this call is the largest.
+  size_t ReplyBytes(size_t call) const;
   // Whether this call goes to the server at this position of Routing::servers().
   bool Needs(size_t server, size_t call) const { return call < calls_[server].size(); }
   // The request to a server. `header` holds all but the products.

@@ -37,8 +37,11 @@ namespace mu {
 class PsClient {
  public:
   using Connect = std::function<std::shared_ptr<Channel>(const std::string& address)>;
-  explicit PsClient(Connect connect, RetryPolicy policy = {})
-      : connect_(std::move(connect)), policy_(policy) {}
+  // `most_request_bytes`: what a server takes in one message.
+  explicit PsClient(
+      Connect connect, RetryPolicy policy = {},
+      uint64_t most_request_bytes = static_cast<uint64_t>(TransportOptions().max_message_bytes))
+      : connect_(std::move(connect)), policy_(policy), most_request_bytes_(most_request_bytes) {}
 
   // Takes the routing if its version is newer than what is here (or the first). INVALID_ARGUMENT if
   // it is not sane.
@@ -51,10 +54,12 @@ class PsClient {
   };
   std::shared_ptr<const View> view() const;  // nullptr before SetRouting
   const RetryPolicy& policy() const { return policy_; }
+  uint64_t most_request_bytes() const { return most_request_bytes_; }
 
  private:
   const Connect connect_;
   const RetryPolicy policy_;
+  const uint64_t most_request_bytes_;
   mutable Mutex mutex_;
   std::shared_ptr<const View> view_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels_
@@ -93,14 +98,15 @@ class PsSession final : public ParameterAccess {
   void ForgetClocks() { clocks_.clear(); }
 
   // INVALID_ARGUMENT for unknown variables and tables, OUT_OF_RANGE (ERROR_USER) for ids that a
-  // table does not have, both before anything is sent; what the servers refuse; UNAVAILABLE with
-  // {ERROR_MACHINE, ROLE_PSSERVER, index} if a server stays out of reach; CANCELLED.
+  // table does not have, INVALID_ARGUMENT (ERROR_USER) for a push that does not fit into a message,
+  // all before anything is sent; what the servers refuse; UNAVAILABLE with {ERROR_MACHINE,
+  // ROLE_PSSERVER, index} if a server stays out of reach; CANCELLED.
   absl::Status Pull(absl::Span<const VariableRead> variables,
                     absl::Span<const RowsRead> rows) override;
   // Products of several servers are added up in the order of the variable's partitions, so the
   // bits are the same for any number of servers. What takes long is several calls, one after the
-  // other, so others' updates may come in between; each has the policy's timeouts, and more for
-  // what is computed.
+  // other, so others' updates may come in between; each has, as pulls and pushes have, the
+  // policy's timeouts, and more for what is computed and what travels.
   absl::Status Multiply(absl::Span<const ProductRead> products) override;
   absl::Status Push(absl::Span<const VariableWrite> variables,
                     absl::Span<const RowsWrite> rows) override;
@@ -122,10 +128,10 @@ class PsSession final : public ParameterAccess {
 
  private:
   struct Scratch;
-  // For calls in which a server computes so much.
-  RetryPolicy NextPolicy(int64_t multiply_adds);
-  // A pull of the servers that it needs.
-  absl::Status PullFrom(const PsClient::View& view, int64_t multiply_adds,
+  // For calls in which a server computes so much, and which move so much.
+  RetryPolicy NextPolicy(int64_t multiply_adds, size_t bytes);
+  // A pull of the servers that it needs. `bytes`: of one server's reply.
+  absl::Status PullFrom(const PsClient::View& view, int64_t multiply_adds, size_t bytes,
                         const std::function<bool(size_t server)>& needs,
                         const std::function<Buffer(size_t server)>& frame,
                         const std::function<absl::Status(size_t server, const Buffer& reply,

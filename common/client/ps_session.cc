@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/client/product_grouping.h"
@@ -18,6 +19,16 @@ constexpr char kPush[] = "/muster.PsServer/Push";
 absl::Status NoRouting() {
   return absl::FailedPreconditionError(
       "the routing to the parameter servers is not known here yet");
+}
+
+// The transport would say so as well, but as of a machine that is broken.
+absl::Status TooLarge(size_t bytes, uint64_t most) {
+  return WithKind(
+      absl::InvalidArgumentError(absl::StrCat(
+          "a step's push to one server would have ", bytes, " bytes, but a message has ", most,
+          " at most; use smaller batches, split large variables into more partitions, or start "
+          "more servers")),
+      pb::ERROR_USER, pb::ROLE_WORKER);
 }
 
 // Adds the clocks of what has none yet: of what a step reads twice, the earlier one counts.
@@ -69,10 +80,11 @@ void PsSession::BeginFunction(PsSessionOptions options) {
 
 void PsSession::Cancel() { group_.Cancel(); }
 
-RetryPolicy PsSession::NextPolicy(int64_t multiply_adds) {
+RetryPolicy PsSession::NextPolicy(int64_t multiply_adds, size_t bytes) {
   RetryPolicy policy = client_->policy();
-  policy.call_timeout += ComputeTimeout(multiply_adds);
-  policy.total_timeout += ComputeTimeout(multiply_adds);
+  const absl::Duration more = ComputeTimeout(multiply_adds) + TransferTimeout(bytes);
+  policy.call_timeout += more;
+  policy.total_timeout += more;
   policy.seed = HashCombine(policy.seed, ++calls_);
   return policy;
 }
@@ -84,8 +96,11 @@ absl::Status PsSession::Pull(absl::Span<const VariableRead> variables,
   if (view == nullptr) return NoRouting();
   StepGrouping& grouping = scratch_->grouping;
   MU_RETURN_IF_ERROR(grouping.GroupReads(*view->routing, variables, rows));
+  size_t bytes = 0;  // of the server that sends most
+  for (size_t s = 0; s < view->channels.size(); ++s)
+    bytes = std::max(bytes, grouping.ReplyBytes(s));
   return PullFrom(
-      *view, /*multiply_adds=*/0, [&](size_t s) { return grouping.Needs(s); },
+      *view, /*multiply_adds=*/0, bytes, [&](size_t s) { return grouping.Needs(s); },
       [&](size_t s) { return grouping.PullFrame(s, &scratch_->pull); },
       [&](size_t s, const Buffer& reply, pb::PullReply* header) {
         return grouping.TakeReply(s, reply, header);
@@ -100,7 +115,8 @@ absl::Status PsSession::Multiply(absl::Span<const ProductRead> products) {
   MU_RETURN_IF_ERROR(grouping.Group(*view->routing, products, options_.products));
   for (size_t call = 0; call < grouping.calls(); ++call) {
     MU_RETURN_IF_ERROR(PullFrom(
-        *view, grouping.MultiplyAdds(call), [&](size_t s) { return grouping.Needs(s, call); },
+        *view, grouping.MultiplyAdds(call), grouping.ReplyBytes(call),
+        [&](size_t s) { return grouping.Needs(s, call); },
         [&](size_t s) { return grouping.PullFrame(s, call, &scratch_->pull); },
         [&](size_t s, const Buffer& reply, pb::PullReply* header) {
           return grouping.TakeReply(s, call, reply, header);
@@ -111,7 +127,7 @@ absl::Status PsSession::Multiply(absl::Span<const ProductRead> products) {
 }
 
 absl::Status PsSession::PullFrom(
-    const PsClient::View& view, int64_t multiply_adds,
+    const PsClient::View& view, int64_t multiply_adds, size_t bytes,
     const std::function<bool(size_t server)>& needs,
     const std::function<Buffer(size_t server)>& frame,
     const std::function<absl::Status(size_t server, const Buffer& reply, pb::PullReply* header)>&
@@ -125,19 +141,23 @@ absl::Status PsSession::PullFrom(
   scratch_->pull.set_view(options_.view);
   scratch_->servers.clear();
   std::vector<PsCall> calls;
+  size_t request_bytes = 0;
   for (size_t s = 0; s < view.channels.size(); ++s) {
     if (!needs(s)) continue;
     calls.push_back({view.routing->servers()[s].index(), view.channels[s], kPull, frame(s)});
+    request_bytes = std::max(request_bytes, calls.back().request.size());
     scratch_->servers.push_back(s);
   }
-  return group_.Run(
-      std::move(calls), NextPolicy(multiply_adds), [&](size_t call, const Buffer& reply) {
-        const size_t server = scratch_->servers[call];
-        pb::PullReply header;
-        MU_RETURN_IF_ERROR(take(server, reply, &header));
-        if (clocks) AddUnknown(header.clocks(), &clocks_[view.routing->servers()[server].index()]);
-        return absl::OkStatus();
-      });
+  return group_.Run(std::move(calls), NextPolicy(multiply_adds, bytes + request_bytes),
+                    [&](size_t call, const Buffer& reply) {
+                      const size_t server = scratch_->servers[call];
+                      pb::PullReply header;
+                      MU_RETURN_IF_ERROR(take(server, reply, &header));
+                      if (clocks)
+                        AddUnknown(header.clocks(),
+                                   &clocks_[view.routing->servers()[server].index()]);
+                      return absl::OkStatus();
+                    });
 }
 
 absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
@@ -176,15 +196,18 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
   scratch_->servers.clear();
   std::vector<PsCall> calls;
   int64_t multiply_adds = 0;  // of the server that has most
+  size_t bytes = 0;           // the same
   for (size_t s = 0; s < view->channels.size(); ++s) {
     if (!grouping.Needs(s)) continue;
     if (options_.staleness != nullptr)
       *scratch_->push.mutable_clocks() = clocks_[view->routing->servers()[s].index()];
     calls.push_back({view->routing->servers()[s].index(), view->channels[s], kPush,
                      grouping.PushFrame(s, &scratch_->push)});
+    bytes = std::max(bytes, calls.back().request.size());
     scratch_->servers.push_back(s);
     multiply_adds = std::max(multiply_adds, grouping.MultiplyAdds(s));
   }
+  if (bytes > client_->most_request_bytes()) return TooLarge(bytes, client_->most_request_bytes());
   bool repeated = !calls.empty();
   std::vector<uint32_t> updates, inherited;
   std::optional<uint32_t> late;
@@ -192,7 +215,7 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
     updates.resize(std::max<size_t>(updates.size(), server.index() + 1), 0);
   }
   MU_RETURN_IF_ERROR(group_.Run(
-      std::move(calls), NextPolicy(multiply_adds),
+      std::move(calls), NextPolicy(multiply_adds, bytes),
       [&](size_t call, const Buffer& reply) -> absl::Status {
         pb::PushReply message;
         if (!message.ParseFromArray(reply.data(), static_cast<int>(reply.size()))) {

@@ -236,10 +236,10 @@ Buffer StepGrouping::PushFrame(size_t server, pb::PushRequest* header) const {
 absl::Status StepGrouping::TakeReply(size_t server, const Buffer& reply,
                                      pb::PullReply* header) const {
   MU_ASSIGN_OR_RETURN(const absl::Span<const char> payload, ParseFrame(reply, header));
-  if (payload.size() != PieceBytes(server) + RowBytes(server)) {
+  if (payload.size() != ReplyBytes(server)) {
     return absl::InternalError(absl::StrCat("a parameter server answered a pull with ",
                                             payload.size(), " bytes instead of ",
-                                            PieceBytes(server) + RowBytes(server)));
+                                            ReplyBytes(server)));
   }
   const char* from = payload.data();
   for (const Piece& piece : pieces_[server]) {

@@ -32,6 +32,9 @@ class StepGrouping {
   // What the server computes: gradients that are products.
   int64_t MultiplyAdds(size_t server) const { return MultiplyAddsOf(products_[server]); }
 
+  // The reply to a pull, without its header.
+  size_t ReplyBytes(size_t server) const { return PieceBytes(server) + RowBytes(server); }
+
   // The request to a server. `header` holds context and kind; its keys are filled in here.
   Buffer PullFrame(size_t server, muster::PullRequest* header) const;
   Buffer PushFrame(size_t server, muster::PushRequest* header) const;

@@ -223,6 +223,29 @@ TEST(PsClientTest, AServerThatComesLateIsWaitedFor) {
   EXPECT_EQ(bias, 0);
 }
 
+// The transport's word for it would look like that of a broken machine.
+TEST(PsClientTest, APushThatIsTooLargeForAMessageIsTheUsersFault) {
+  PsCluster cluster(1);
+  MU_ASSERT_OK(cluster.Configure());
+  PsClient client(
+      [&](const std::string& address) {
+        return cluster.transport().Connect(address, pb::ROLE_PSSERVER);
+      },
+      {}, /*most_request_bytes=*/300 * 700 * sizeof(float));
+  client.SetRouting(cluster.client().view()->routing);
+  PsSession session(&client, {.context = cluster.context(), .function = 1});
+  const std::vector<float> gradient(300 * 700, 1.0f);
+  const float one = 1;
+  const VariableWrite kernel{5, VariableWrite::kGradient, gradient.data()};
+  const VariableWrite bias{1, VariableWrite::kGradient, &one};
+  const absl::Status status = session.Push({&kernel, 1}, {});
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("smaller batches")));
+  EXPECT_EQ(KindOf(status), pb::ERROR_USER);
+  MU_ASSERT_OK_AND_ASSIGN(const auto stats, cluster.admin().Stats(cluster.context()));
+  EXPECT_EQ(stats[0].pushes(), 0u);
+  MU_EXPECT_OK(session.Push({&bias, 1}, {}));
+}
+
 TEST(PsClientTest, CancelEndsAPullThatWaits) {
   PsCluster cluster(1);  // not configured: pulls are tried again for a minute
   PsSession session = cluster.Session();

@@ -133,7 +133,7 @@ class WatchedChannel final : public Channel {
   absl::Duration* const timeout_;
 };
 
-TEST(ProductsTest, HaveTimeToBeComputed) {
+TEST(ProductsTest, HaveTimeToBeComputedAndToTravel) {
   constexpr int64_t kBatch = 1000;
   constexpr absl::Duration kCall = absl::Seconds(10);
   const absl::Duration computing = ComputeTimeout(kBatch * kRows * kColumns);
@@ -144,7 +144,7 @@ TEST(ProductsTest, HaveTimeToBeComputed) {
     return std::make_shared<WatchedChannel>(cluster.transport().Connect(address, pb::ROLE_PSSERVER),
                                             &timeout);
   };
-  std::vector<float> x(kBatch * kColumns), y(kBatch * kRows), bias(1);
+  std::vector<float> x(kBatch * kColumns), y(kBatch * kRows), bias(1), values(kRows * kColumns);
   const ProductRead product{kKernel, false, kBatch, x.data(), y.data()};
   const VariableWrite gradient{.variable = kKernel,
                                .kind = VariableWrite::kProductGradient,
@@ -160,20 +160,22 @@ TEST(ProductsTest, HaveTimeToBeComputed) {
     client.SetRouting(cluster.client().view()->routing);
     PsSession session(&client,
                       {.context = cluster.context(), .function = bounded_by_total ? 2u : 1u});
-    const auto expect = [&](absl::Duration least) {
-      if (!bounded_by_total) {
-        EXPECT_EQ(timeout, kCall + least);
-      } else {  // some of it is over
-        EXPECT_LE(timeout, kCall + least);
-        EXPECT_GT(timeout, kCall + least - absl::Seconds(2));
-      }
+    // So many bytes and perhaps a header.
+    const auto expect = [&](absl::Duration least, size_t bytes) {
+      least += kCall + TransferTimeout(bytes);
+      const absl::Duration over = bounded_by_total ? absl::Seconds(2) : absl::ZeroDuration();
+      EXPECT_GE(timeout, least - over);
+      EXPECT_LE(timeout, least + TransferTimeout(1000));
     };
     MU_ASSERT_OK(session.Multiply({&product, 1}));
-    expect(computing);
+    expect(computing, (x.size() + y.size()) * sizeof(float));
     MU_ASSERT_OK(session.Push({&gradient, 1}, {}));
-    expect(computing);
+    expect(computing, (x.size() + y.size()) * sizeof(float));
     MU_ASSERT_OK(session.Pull({&read, 1}, {}));
-    expect(absl::ZeroDuration());
+    expect(absl::ZeroDuration(), 0);
+    const VariableRead kernel{kKernel, values.data()};
+    MU_ASSERT_OK(session.Pull({&kernel, 1}, {}));
+    expect(absl::ZeroDuration(), values.size() * sizeof(float));
   }
 }
 
