@@ -16,6 +16,11 @@ absl::Status CheckFileLayout(const pb::DatasetProto& dataset, const pb::FileLayo
                                             " records of a file and the places of ",
                                             layout.offsets_size(), " blocks, not of ", blocks));
   }
+  if (!layout.beginnings().empty() && layout.beginnings_size() != layout.offsets_size()) {
+    return absl::InternalError(absl::StrCat("a worker reports the beginnings of ",
+                                            layout.beginnings_size(), " blocks of a file, not of ",
+                                            layout.offsets_size()));
+  }
   uint64_t end = layout.bytes();
   for (int i = layout.offsets_size() - 1; i >= 0; --i) {
     if (layout.offsets(i) >= end) {

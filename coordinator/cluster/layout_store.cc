@@ -31,10 +31,10 @@ pb::FileStampProto StampOf(const FileInfo& info) {
 }
 
 // The first line of a stored layout; the layout follows. The number is raised whenever records are
-// told apart or counted in another way.
+// told apart or counted in another way, or a layout says more of them.
 std::string HeaderOf(const std::string& file, const pb::FileStampProto& stamp,
                      const std::string& layout) {
-  return absl::StrCat("muster layout 2: ", file, " inode ", stamp.inode(), " size ", stamp.size(),
+  return absl::StrCat("muster layout 3: ", file, " inode ", stamp.inode(), " size ", stamp.size(),
                       " modified_ns ", stamp.modified_ns(), " crc32c ",
                       Crc32c(layout.data(), layout.size()), "\n");
 }

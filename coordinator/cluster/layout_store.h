@@ -1,7 +1,7 @@
 // What a look through a data set's files has found, kept in the job's directory: a coordinator that
 // is started again does not go through terabytes before its first step.
 //
-// One file per data file, 10 to 16 bytes a block. It is believed only while the data file is the
+// One file per data file, 14 to 20 bytes a block. It is believed only while the data file is the
 // same (inode, size, time of its last modification) and the data set reads it in the same way; one
 // that is damaged is as good as none. Nothing is kept of a file that the coordinator does not see,
 // or sees otherwise than the worker that looked through it.

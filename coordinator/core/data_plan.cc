@@ -79,6 +79,10 @@ pb::BlockProto BlockOf(const DataLayout& data, uint32_t file, uint64_t first, ui
     block.set_offset(layout.marks[i].offset);
     block.set_bytes(end - layout.marks[i].offset);
     block.set_line(layout.marks[i].line);
+    if (layout.beginnings.size() == layout.marks.size()) {
+      block.set_file_bytes(layout.bytes);
+      block.set_beginning(layout.beginnings[i]);
+    }
   }
   return block;
 }
@@ -107,6 +111,8 @@ FileLayout::FileLayout(const pb::FileLayoutProto& proto)
   if (proto.offsets_size() != proto.lines_size()) return;
   for (int i = 0; i < proto.offsets_size(); ++i)
     marks.push_back({proto.offsets(i), proto.lines(i)});
+  if (proto.beginnings_size() == proto.offsets_size())
+    beginnings.assign(proto.beginnings().begin(), proto.beginnings().end());
 }
 
 uint64_t DataLayout::Fingerprint() const {

@@ -31,7 +31,8 @@ struct FileLayout {
     uint64_t offset;
     uint64_t line;
   };
-  std::vector<Mark> marks;  // one a block, or none
+  std::vector<Mark> marks;           // one a block, or none
+  std::vector<uint32_t> beginnings;  // as FileLayoutProto; one a mark, or none
 };
 
 // A dataset and what is in its files. Cheap to copy.

@@ -1,4 +1,4 @@
-// Workers on nodes that lack the data, or whose disks are of no use.
+// Workers on nodes that lack the data, have another copy of it, or whose disks are of no use.
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/env/host_name.h"
 #include "coordinator/training/exit_code.h"
 #include "tests/conformance/checked_job.h"
 
@@ -109,6 +110,20 @@ TEST(Conformance, NodeWithoutDataThatIsGivenIt) {
   for (int i = 0; i < 100; ++i) c.Schedule(job.step(), {.steps = 10});
   job.JoinAndCheck();
   EXPECT_GT(testing::StatusOfWorker(c, 1)->steps(), 0u) << "it works";
+}
+
+TEST(Conformance, NodeWithAnotherCopy) {
+  const Nodes nodes;
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start(nodes.Cluster(2, {1})));
+  testing::WriteFile(nodes.WithoutData() + "/checked.csv", "7\n" + testing::Numbers(0, 4000));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job,
+                          CheckedJob::Create(cluster->coordinator(), ".", {.records = 4000}));
+  job.ScheduleAll(10);
+  EXPECT_THAT(cluster->coordinator().Join(),
+              testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                HasSubstr(absl::StrCat(
+                                    "./checked.csv has changed since the job began to read it, or ",
+                                    HostName(), " has another copy of it"))));
 }
 
 TEST(Conformance, NodesAllWithoutData) {

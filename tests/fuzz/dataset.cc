@@ -33,6 +33,8 @@ pb::LeaseProto LeaseOf(uint32_t file, const pb::DatasetProto& dataset,
     block->set_line(layout.lines(i));
     block->set_bytes((i + 1 < layout.offsets_size() ? layout.offsets(i + 1) : layout.bytes()) -
                      block->offset());
+    block->set_file_bytes(layout.bytes());
+    block->set_beginning(layout.beginnings(i));
   }
   return lease;
 }

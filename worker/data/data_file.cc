@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "common/env/compression.h"
 #include "common/env/errno.h"
+#include "common/env/host_name.h"
 
 namespace mu {
 namespace {
@@ -51,6 +52,13 @@ absl::Status FileChanged(const std::string& path) {
       absl::StrCat(path,
                    " has changed since the job began to read it; files must stay as they are while "
                    "a job uses them"));
+}
+
+absl::Status FileDiffers(const std::string& path) {
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, " has changed since the job began to read it, or ", HostName(),
+      " has another copy of it than the machine that looked through it; files must be the same for "
+      "all workers and stay as they are while a job uses them"));
 }
 
 absl::StatusOr<DataFile> DataFile::Look(const std::string& path,

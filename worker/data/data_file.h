@@ -19,6 +19,9 @@ namespace mu {
 bool IsSameFile(const FileInfo& a, const FileInfo& b);
 // FAILED_PRECONDITION.
 absl::Status FileChanged(const std::string& path);
+// FAILED_PRECONDITION: it is not the file from which a lease was made. This process has not looked
+// through that one, so it may as well be another copy, of this machine alone.
+absl::Status FileDiffers(const std::string& path);
 
 // What files are opened with. Both outlive their use.
 struct FileAccess {

@@ -147,6 +147,7 @@ absl::StatusOr<pb::FileLayoutProto> DatasetReader::Layout(uint32_t file) {
     layout.add_offsets(mark.offset);
     layout.add_lines(mark.line);
   }
+  for (const uint32_t beginning : known->index->beginnings) layout.add_beginnings(beginning);
   return layout;
 }
 
@@ -181,8 +182,9 @@ absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& blo
     }
     if (block.count() > 0) range = index.Locate(block.first(), block.count());
   }
-  if (range.offset > file.size || range.size > file.size - range.offset)
-    return FileChanged(file.known.path());
+  const bool other_length = block.file_bytes() != 0 && block.file_bytes() != file.size;
+  if (other_length || range.offset > file.size || range.size > file.size - range.offset)
+    return FileDiffers(file.known.path());
   if (block.count() > range.size) {
     return absl::InvalidArgumentError(absl::StrCat("a block of ", file.known.path(), " claims ",
                                                    block.count(), " records in ", range.size,
@@ -256,6 +258,22 @@ absl::Status DatasetReader::FillBuffers(const pb::BlockProto& block, const OpenF
   return absl::OkStatus();
 }
 
+absl::Status DatasetReader::CheckBeginning(const pb::BlockProto& block, const OpenFile& open,
+                                           const char* bytes) {
+  // Without a length it is a lease of an earlier version.
+  if (block.file_bytes() == 0 || block.bytes() == 0) return absl::OkStatus();
+  BlockBeginning beginning;
+  beginning.Add({bytes, static_cast<size_t>(block.bytes())});
+  const uint64_t end = block.offset() + block.bytes();
+  if (!beginning.full() && end < open.size) {  // a short block, and the file goes on behind it
+    char rest[BlockBeginning::kBytes];
+    const uint64_t size = std::min<uint64_t>(BlockBeginning::kBytes, open.size - end);
+    MU_RETURN_IF_ERROR(PreadAll(open.fds[0].get(), rest, size, end, open.known.path()));
+    beginning.Add({rest, static_cast<size_t>(size)});
+  }
+  return beginning.crc() == block.beginning() ? absl::OkStatus() : FileDiffers(open.known.path());
+}
+
 absl::Status DatasetReader::OnBadRecord(const std::string& place, Reading* reading) const {
   reading->columns.DropRow();
   // Files may hold any bytes, messages may not.
@@ -274,6 +292,7 @@ absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* read
   const std::vector<DataFile>& parts = open.known.parts;
   MU_ASSIGN_OR_RETURN(const FileIndex::Range range, Locate(block, open));
   MU_RETURN_IF_ERROR(FillBuffers(block, open, range, reading));
+  MU_RETURN_IF_ERROR(CheckBeginning(block, open, reading->buffers[0].at));
 
   const RecordFinder& finder = *parts[0].format->finder;
   const char* const begin = reading->buffers[0].at;
@@ -284,7 +303,7 @@ absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* read
   FoundRecord found;
   for (uint64_t i = 0; i < stop; ++i) {
     if (finder.Find(p, end, /*last=*/true, line, &found) != FindResult::kFound)
-      return FileChanged(parts[0].path);
+      return block.bytes() == 0 ? FileChanged(parts[0].path) : FileDiffers(parts[0].path);
     p = found.next;
     line = found.next_line;
     if (i < range.skip) continue;

@@ -30,7 +30,8 @@ namespace mu {
 // what this machine lacks (see input_errors.h).
 // Codes: INVALID_ARGUMENT: a bad record ("file:line: column X: ...") or header; a lease that does
 // not fit the files. NOT_FOUND, PERMISSION_DENIED: a file. DATA_LOSS: a compressed file is
-// truncated or corrupt. FAILED_PRECONDITION: a file has changed since it was indexed.
+// truncated or corrupt. FAILED_PRECONDITION: a file has changed since it was indexed, or is not the
+// one from which the lease was made.
 // RESOURCE_EXHAUSTED: the cache or the disk is too small; the job's, a lease is too large.
 class DatasetReader {
  public:
@@ -72,7 +73,7 @@ class DatasetReader {
   absl::StatusOr<KnownFile> Know(uint32_t file, bool with_index);
   // Finds out what the block needs, and opens its files, once.
   absl::Status OpenFor(const muster::BlockProto& block, OpenFile* file);
-  // Where the block is; FAILED_PRECONDITION if the file is no longer so long.
+  // Where the block is; FAILED_PRECONDITION if the file has another length than that of the lease.
   static absl::StatusOr<FileIndex::Range> Locate(const muster::BlockProto& block,
                                                  const OpenFile& file);
   // RESOURCE_EXHAUSTED, the job's, if a lease of so many records with so many bytes is too large.
@@ -81,6 +82,10 @@ class DatasetReader {
   // The bytes of all parts of the block. Those of the first are followed by padding.
   absl::Status FillBuffers(const muster::BlockProto& block, const OpenFile& open,
                            const FileIndex::Range& range, Reading* reading) const;
+  // FAILED_PRECONDITION if the bytes of the block, which has a place, are not those that were there
+  // when the lease was made.
+  static absl::Status CheckBeginning(const muster::BlockProto& block, const OpenFile& open,
+                                     const char* bytes);
   absl::Status OnBadRecord(const std::string& place, Reading* reading) const;
 
   const muster::DatasetProto dataset_;

@@ -1,12 +1,21 @@
 #include "worker/data/file_index.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/crc32c.h"
 #include "common/base/printable.h"
 #include "common/base/status.h"
 #include "common/records/file_records.h"
 
 namespace mu {
+
+void BlockBeginning::Add(absl::string_view bytes) {
+  const size_t taken = std::min(bytes.size(), kBytes - size_);
+  crc_ = ExtendCrc32c(crc_, bytes.data(), taken);
+  size_ += taken;
+}
 
 FileIndex::Range FileIndex::Locate(uint64_t first, uint64_t count) const {
   MU_CHECK(count > 0 && first + count <= records);
@@ -29,9 +38,18 @@ FileIndexer::FileIndexer(std::string path, std::shared_ptr<const RecordFormat> f
 absl::Status FileIndexer::Write(absl::string_view chunk) {
   index_.bytes += chunk.size();
   if (opened_ != nullptr && spacing_ == 0) return absl::OkStatus();
+  ExtendBeginnings(chunk);
   pending_.append(chunk.data(), chunk.size());
   if (opened_ == nullptr) MU_RETURN_IF_ERROR(ReadHead(/*last=*/false));
   return opened_ == nullptr || spacing_ == 0 ? absl::OkStatus() : Scan(/*last=*/false);
+}
+
+void FileIndexer::ExtendBeginnings(absl::string_view chunk) {
+  for (Begun& begun : begun_) {
+    begun.beginning.Add(chunk);
+    index_.beginnings[begun.mark] = begun.beginning.crc();
+  }
+  std::erase_if(begun_, [](const Begun& begun) { return begun.beginning.full(); });
 }
 
 absl::Status FileIndexer::Broken(const FoundRecord& found) const {
@@ -79,7 +97,11 @@ absl::Status FileIndexer::Scan(bool last) {
     pending_line_ = found.next_line;
     if (index_.records % spacing_ == 0) {
       const uint64_t offset = pending_offset_ + static_cast<uint64_t>(found.text.data() - begin);
+      BlockBeginning beginning;
+      beginning.Add({found.text.data(), static_cast<size_t>(end - found.text.data())});
+      if (!beginning.full()) begun_.push_back({index_.marks.size(), beginning});
       index_.marks.push_back({.offset = offset, .line = found.line});
+      index_.beginnings.push_back(beginning.crc());
     }
     ++index_.records;
   }

@@ -22,6 +22,21 @@ class ChunkSink {
   virtual absl::Status Write(absl::string_view chunk) = 0;
 };
 
+// The CRC32C of the first bytes from some place of a file on, by which a reader notices that it has
+// another file than the one that was looked through. Takes the bytes piece by piece.
+class BlockBeginning {
+ public:
+  static constexpr size_t kBytes = 64;  // as FileLayoutProto.beginnings; fewer at the file's end
+
+  void Add(absl::string_view bytes);
+  bool full() const { return size_ == kBytes; }
+  uint32_t crc() const { return crc_; }
+
+ private:
+  uint32_t crc_ = 0;
+  size_t size_ = 0;
+};
+
 // Immutable once built, therefore thread safe. Offsets are those of the unpacked bytes, lines count
 // as the format's RecordFinder says.
 struct FileIndex {
@@ -41,7 +56,8 @@ struct FileIndex {
   uint64_t bytes = 0;    // unpacked
   uint64_t records = 0;  // without the head
   uint32_t spacing = 1;
-  std::vector<Mark> marks;  // of records 0, spacing, 2*spacing, ...
+  std::vector<Mark> marks;           // of records 0, spacing, 2*spacing, ...
+  std::vector<uint32_t> beginnings;  // BlockBeginning::crc() from each mark on
 
   // The records must exist.
   Range Locate(uint64_t first, uint64_t count) const;
@@ -68,6 +84,8 @@ class FileIndexer final : public ChunkSink {
   absl::Status ReadHead(bool last);
   absl::Status Scan(bool last);
   void Drop(const char* next);
+  // Of the marks whose first bytes have not all been there.
+  void ExtendBeginnings(absl::string_view chunk);
   absl::Status Broken(const FoundRecord& found) const;
 
   const std::shared_ptr<const RecordFormat> format_;
@@ -75,7 +93,12 @@ class FileIndexer final : public ChunkSink {
   const uint32_t spacing_;
   std::shared_ptr<const FileFormat> opened_;
   FileIndex index_;
-  std::string pending_;  // bytes not yet assigned to records
+  struct Begun {
+    size_t mark;
+    BlockBeginning beginning;
+  };
+  std::vector<Begun> begun_;  // few: each is of a mark in the last BlockBeginning::kBytes
+  std::string pending_;       // bytes not yet assigned to records
   uint64_t pending_offset_ = 0;
   uint64_t pending_line_ = 1;
 };

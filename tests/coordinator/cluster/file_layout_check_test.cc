@@ -55,6 +55,15 @@ TEST_F(FileLayoutCheckTest, RefusesBlocksWithoutALine) {
   EXPECT_THAT(Check(), StatusIs(absl::StatusCode::kInternal, HasSubstr("blocks")));
 }
 
+TEST_F(FileLayoutCheckTest, RefusesBlocksWithoutABeginning) {
+  for (const uint32_t beginning : {1, 2, 3}) {
+    layout_.add_beginnings(beginning);
+    if (beginning == 3) break;
+    EXPECT_THAT(Check(), StatusIs(absl::StatusCode::kInternal, HasSubstr("beginnings")));
+  }
+  MU_EXPECT_OK(Check());
+}
+
 TEST_F(FileLayoutCheckTest, RefusesPlacesThatDoNotRise) {
   layout_.set_offsets(1, 40);
   EXPECT_THAT(Check(), StatusIs(absl::StatusCode::kInternal, HasSubstr("block 1")));

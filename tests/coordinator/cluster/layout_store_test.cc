@@ -67,6 +67,7 @@ class LayoutStoreTest : public ::testing::Test {
     layout.set_bytes(5000);
     layout.add_offsets(17 * file);
     layout.add_lines(2);
+    layout.add_beginnings(static_cast<uint32_t>(3'000'000'000 + file));
     return layout;
   }
 
@@ -147,6 +148,21 @@ TEST_F(LayoutStoreTest, DamageIsNoticed) {
     MU_ASSERT_OK(WriteFileAtomic(path, whole.substr(0, i)));
     EXPECT_THAT(Scanned(Folder()), ElementsAre(0)) << i << " bytes";
   }
+  EXPECT_THAT(Scanned(Folder()), IsEmpty());
+}
+
+// It does not say how blocks begin.
+TEST_F(LayoutStoreTest, WhatAnEarlierVersionHasKeptIsLookedForAgain) {
+  dataset_.mutable_files()->RemoveLast();
+  Scanned(Folder());
+  MU_ASSERT_OK_AND_ASSIGN(const auto names, ListDirectory(Folder()));
+  ASSERT_EQ(names.size(), 1u);
+  const std::string path = JoinPath(Folder(), names[0]);
+  MU_ASSERT_OK_AND_ASSIGN(std::string kept, ReadFile(path));
+  const std::string version = "muster layout 3:";
+  ASSERT_EQ(kept.compare(0, version.size(), version), 0);
+  MU_ASSERT_OK(WriteFileAtomic(path, kept.replace(0, version.size(), "muster layout 2:")));
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0));
   EXPECT_THAT(Scanned(Folder()), IsEmpty());
 }
 

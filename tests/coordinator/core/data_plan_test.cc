@@ -122,6 +122,37 @@ TEST(EpochPlan, SaysWhereBlocksAreIfThatIsKnown) {
                                              "0:790+210 line 23", "1:0+0 line 0"));
 }
 
+// What a worker compares before it reads; nothing where a layout does not say it.
+TEST(EpochPlan, SaysHowBlocksBeginIfThatIsKnown) {
+  pb::FileLayoutProto layout;
+  layout.set_records(25);
+  layout.set_bytes(1000);
+  for (uint64_t offset : {7, 400, 790}) layout.add_offsets(offset);
+  for (uint64_t line : {2, 12, 23}) layout.add_lines(line);
+  pb::FileLayoutProto said = layout;
+  for (uint32_t beginning : {11, 22, 33}) said.add_beginnings(beginning);
+  pb::FileLayoutProto wrong = layout;
+  wrong.add_beginnings(11);
+  const std::vector<FileLayout> files = {FileLayout(said), FileLayout(layout), FileLayout(wrong),
+                                         10};
+  const DataLayout data = LayoutOf(Dataset(5, 0, 10), files);
+  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan, EpochPlan::Make(data, 0));
+  std::vector<std::string> beginnings;
+  for (const auto& planned : plan.leases()) {
+    for (const auto& block : planned.lease->blocks()) {
+      beginnings.push_back(absl::StrCat(block.file(), "@", block.offset(), " of ",
+                                        block.file_bytes(), ": ", block.beginning()));
+    }
+  }
+  EXPECT_THAT(beginnings,
+              ::testing::ElementsAre("0@7 of 1000: 11", "0@400 of 1000: 22", "0@790 of 1000: 33",
+                                     "1@7 of 0: 0", "1@400 of 0: 0", "1@790 of 0: 0", "2@7 of 0: 0",
+                                     "2@400 of 0: 0", "2@790 of 0: 0", "3@0 of 0: 0"));
+  // Data that is written anew with the same records is the same to a checkpoint.
+  const std::vector<FileLayout> counts = {25, 25, 25, 10};
+  EXPECT_EQ(data.Fingerprint(), LayoutOf(Dataset(5, 0, 10), counts).Fingerprint());
+}
+
 TEST(EpochPlan, RefusesDataWithoutRecords) {
   EXPECT_THAT(EpochPlan::Make(LayoutOf(Dataset(10, 0, 50), {0, 0}), 0).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no record is left")));

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <tuple>
 
 #include "common/records/array_head.h"
 #include "tests/worker/data/data_test_util.h"
@@ -270,6 +271,33 @@ std::string NpyFile(const std::string& dictionary, const std::string& elements, 
   file += {static_cast<char>(version), '\0', static_cast<char>(dictionary.size()), '\0'};
   if (version > 1) file += {'\0', '\0'};
   return file + dictionary + elements;
+}
+
+TEST_F(ArrayReaderTest, AnotherFileIsNoticedByAWorkerThatKnowsThePlaces) {
+  const std::string idx = Images(6);
+  const std::string npy =
+      NpyFile("{'descr': '|u1', 'fortran_order': False, 'shape': (8,), }", "abcdefgh");
+  pb::DatasetProto column = Npy(npy, kFloat32);
+  column.set_block_records(4);
+  for (const auto& [dataset, name, contents] :
+       {std::tuple(Idx({Write("i", idx)}, {}), "i", idx), std::tuple(column, "x.npy", npy)}) {
+    SCOPED_TRACE(name);
+    MU_ASSERT_OK_AND_ASSIGN(const pb::FileLayoutProto layout, Reader(dataset)->Layout(0));
+    ASSERT_EQ(layout.offsets_size(), 2);
+    ASSERT_EQ(layout.beginnings_size(), 2);
+    pb::BlockProto block = Block(0, 4, 2);
+    block.set_offset(layout.offsets(1));
+    block.set_line(layout.lines(1));
+    block.set_bytes(layout.bytes() - layout.offsets(1));
+    block.set_file_bytes(layout.bytes());
+    block.set_beginning(layout.beginnings(1));
+    MU_EXPECT_OK(Reader(dataset)->Read(LeaseOf({block})).status());
+    std::string other = contents;
+    other[layout.offsets(1)] = 'x';
+    Write(name, other);
+    EXPECT_THAT(Reader(dataset)->Read(LeaseOf({block})).status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("has changed")));
+  }
 }
 
 TEST_F(ArrayReaderTest, HeadsAsNumpyWritesThem) {

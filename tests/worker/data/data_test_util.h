@@ -91,6 +91,8 @@ inline std::vector<pb::BlockProto> BlocksOf(const pb::FileLayoutProto& layout, u
     block.set_offset(layout.offsets(i));
     block.set_bytes(end - layout.offsets(i));
     block.set_line(layout.lines(i));
+    block.set_file_bytes(layout.bytes());
+    block.set_beginning(layout.beginnings(i));
     blocks.push_back(block);
   }
   return blocks;

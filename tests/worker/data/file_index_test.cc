@@ -1,7 +1,9 @@
 #include "worker/data/file_index.h"
 
+#include <algorithm>
 #include <sstream>
 
+#include "common/base/crc32c.h"
 #include "common/base/hash.h"
 #include "common/records/sparse_text.h"
 #include "common/records/text_format.h"
@@ -36,6 +38,12 @@ void CheckChunksAndBlocks(const RecordSyntax& syntax, const std::string& text,
   MU_ASSERT_OK_AND_ASSIGN(const FileIndex index, indexer.Finish());
   ASSERT_EQ(index.records, expected.size());
   ASSERT_EQ(index.bytes, text.size());
+  std::vector<uint32_t> beginnings;
+  for (const FileIndex::Mark& mark : index.marks) {
+    const std::string beginning = text.substr(mark.offset, 64);
+    beginnings.push_back(Crc32c(beginning.data(), beginning.size()));
+  }
+  ASSERT_EQ(index.beginnings, beginnings);
   for (uint64_t first = 0; first < index.records; ++first) {
     for (uint64_t count = 1; first + count <= index.records; ++count) {
       const FileIndex::Range range = index.Locate(first, count);

@@ -1,6 +1,7 @@
 // Leases that say where their blocks are: a reader that is new reads those and looks at nothing
 // else.
 #include "common/base/status.h"
+#include "common/env/host_name.h"
 #include "common/records/record_scanner.h"
 #include "tests/worker/data/data_test_util.h"
 #include "worker/data/dataset_reader.h"
@@ -10,28 +11,43 @@ namespace {
 
 using ::mu::testing::HasCode;
 using ::mu::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class FileLayoutTest : public DataTest {
  protected:
   // A header, and texts that hold line ends and quotes, in lines of uneven length with blank ones
   // between.
-  pb::DatasetProto Uneven(absl::string_view ending) {
+  static std::string UnevenText() {
     std::string text = "note,id\n";
     for (int i = 0; i < kRecords; ++i) {
       absl::StrAppend(&text, i % 3 == 0 ? "\"a\nb\"\"c\"" : std::string(i % 11, 'x'), ",", i,
                       i % 5 == 0 ? "\n\n" : "\n");
     }
+    return text;
+  }
+  pb::DatasetProto Uneven(absl::string_view ending) {
     pb::DatasetProto dataset;
     dataset.set_batch_size(kRecords);
     dataset.set_block_records(7);
     dataset.mutable_csv()->set_header(true);
     AddColumn(&dataset, "id", pb::CsvColumnProto::ID);
-    dataset.add_files(Write(absl::StrCat("uneven", ending), text));
+    dataset.add_files(Write(absl::StrCat("uneven", ending), UnevenText()));
     return dataset;
   }
   static std::vector<int64_t> Ids(const LeaseData& data) {
     return Values<int64_t>(data.MakeBatch(0), "id");
+  }
+
+  // What a reader that has never seen the file says of this block.
+  absl::Status ReadAnew(const pb::DatasetProto& dataset, const pb::BlockProto& block) {
+    return Reader(dataset)->Read(LeaseOf({block})).status();
+  }
+  // As it is of a lease that an earlier version has made.
+  static pb::BlockProto Earlier(pb::BlockProto block) {
+    block.clear_file_bytes();
+    block.clear_beginning();
+    return block;
   }
 
   static constexpr int kRecords = 100;
@@ -45,6 +61,7 @@ TEST_F(FileLayoutTest, BlocksAreReadFromTheirPlaces) {
     EXPECT_EQ(layout.records(), static_cast<uint64_t>(kRecords));
     ASSERT_EQ(layout.offsets_size(), (kRecords + 6) / 7);
     ASSERT_EQ(layout.lines_size(), layout.offsets_size());
+    ASSERT_EQ(layout.beginnings_size(), layout.offsets_size());
     const auto reader = Reader(dataset);  // which knows nothing of the file
     const std::vector<pb::BlockProto> blocks = BlocksOf(layout, 7);
     for (size_t i = 0; i < blocks.size(); ++i) {
@@ -121,6 +138,82 @@ TEST_F(FileLayoutTest, AFileThatChangedIsNoticedByWhoNeverLookedThroughIt) {
               HasCode(absl::StatusCode::kFailedPrecondition));
   EXPECT_THAT(Reader(dataset)->Read(LeaseOf({blocks[5]})).status(),
               HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+// A worker that is started again after the file has got a line in front.
+TEST_F(FileLayoutTest, AFileOfAnotherLengthIsNoticedByANewReader) {
+  for (const char* ending : {".csv", ".csv.gz", ".csv.zst"}) {
+    SCOPED_TRACE(ending);
+    pb::DatasetProto dataset = Uneven(ending);
+    MU_ASSERT_OK_AND_ASSIGN(const pb::FileLayoutProto layout, Reader(dataset)->Layout(0));
+    std::string text = UnevenText();
+    text.insert(text.find('\n') + 1, "y,7\n");
+    const std::string name = absl::StrCat("longer", ending);
+    dataset.set_files(0, Write(name, text));
+    for (const pb::BlockProto& block : BlocksOf(layout, 7)) {
+      const absl::Status status = ReadAnew(dataset, block);
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                                   AllOf(HasSubstr(name + " has changed"),
+                                         HasSubstr(HostName() + " has another copy"))));
+      EXPECT_EQ(KindOf(status), pb::ERROR_USER);
+    }
+  }
+}
+
+// Good records in the same places, of which one is another at the beginning of a block.
+TEST_F(FileLayoutTest, OtherBytesOfTheSameLengthAreNoticedByANewReader) {
+  for (const char* ending : {".csv", ".csv.gz", ".csv.zst"}) {
+    SCOPED_TRACE(ending);
+    const pb::DatasetProto dataset = Uneven(ending);
+    MU_ASSERT_OK_AND_ASSIGN(const pb::FileLayoutProto layout, Reader(dataset)->Layout(0));
+    const std::vector<pb::BlockProto> blocks = BlocksOf(layout, 7);
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      SCOPED_TRACE(absl::StrCat("block ", i));
+      MU_EXPECT_OK(ReadAnew(dataset, blocks[i]));
+      std::string text = UnevenText();
+      char& digit = text[text.find(',', blocks[i].offset()) + 1];
+      digit = digit == '9' ? '1' : static_cast<char>(digit + 1);
+      const std::string name = absl::StrCat("other", i, ending);
+      pb::DatasetProto other = dataset;
+      other.set_files(0, Write(name, text));
+      EXPECT_THAT(ReadAnew(other, blocks[i]), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                                       HasSubstr(name + " has changed")));
+      MU_EXPECT_OK(ReadAnew(other, Earlier(blocks[i])));
+      for (size_t behind = i + 1; behind < blocks.size(); ++behind)
+        MU_EXPECT_OK(ReadAnew(other, blocks[behind]));
+    }
+  }
+}
+
+// The bytes that are compared go on in the blocks behind.
+TEST_F(FileLayoutTest, BeginningsOfShortBlocks) {
+  std::string text;
+  for (int i = 10; i < 60; ++i) absl::StrAppend(&text, i, "\n");
+  pb::DatasetProto dataset;
+  dataset.set_batch_size(10);
+  dataset.set_block_records(1);
+  AddColumn(&dataset, "id", pb::CsvColumnProto::ID, 0);
+  dataset.add_files(Write("short.csv", text));
+  MU_ASSERT_OK_AND_ASSIGN(const pb::FileLayoutProto layout, Reader(dataset)->Layout(0));
+  const std::vector<pb::BlockProto> blocks = BlocksOf(layout, 1);
+  ASSERT_EQ(blocks.size(), 50u);
+  MU_EXPECT_OK(Reader(dataset)->Read(LeaseOf(blocks)).status());
+  text[90] = '9';  // of record 30
+  Write("short.csv", text);
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const bool reaches = 3 * i <= 90 && 90 < 3 * i + 64;
+    EXPECT_EQ(ReadAnew(dataset, blocks[i]).code(),
+              reaches ? absl::StatusCode::kFailedPrecondition : absl::StatusCode::kOk)
+        << "block " << i;
+  }
+}
+
+TEST_F(FileLayoutTest, WithoutBlocksThereAreNoBeginnings) {
+  pb::DatasetProto dataset = Uneven(".csv");
+  dataset.set_block_records(0);
+  MU_ASSERT_OK_AND_ASSIGN(const pb::FileLayoutProto layout, Reader(dataset)->Layout(0));
+  EXPECT_EQ(layout.offsets_size(), 0);
+  EXPECT_EQ(layout.beginnings_size(), 0);
 }
 
 }  // namespace
