@@ -1,6 +1,7 @@
 #include "coordinator/cli/run_cli.h"
 
 #include "common/client/health_command.h"
+#include "common/process/descriptor_limit.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/options.h"
 
@@ -12,6 +13,7 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
   int exit_code = 0;
   const std::optional<CliOptions> options = ParseOptions(argc, argv, &exit_code);
   if (!options.has_value()) return exit_code;
+  RaiseDescriptorLimit();
   switch (options->command) {
     case CliOptions::kTrain:
     case CliOptions::kEval:

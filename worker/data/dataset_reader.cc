@@ -4,7 +4,6 @@
 #include <limits>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
@@ -82,7 +81,7 @@ struct DatasetReader::Reading {
   ColumnSet columns;
   LeaseData::Bad bad;
   bool marks_bad = false;  // whether the place of a bad record means something
-  absl::flat_hash_map<uint32_t, OpenFile> files;
+  OpenFiles files;
   std::vector<Buffer> buffers;  // of the parts
   std::string error;
 };
@@ -110,7 +109,7 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(
       new DatasetReader(dataset, *std::move(format), std::move(cache), most_lease_bytes));
 }
 
-absl::StatusOr<DatasetReader::KnownFile> DatasetReader::Know(uint32_t file, bool with_index) {
+absl::StatusOr<KnownFile> DatasetReader::Know(uint32_t file, bool with_index) {
   if (file >= files_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("file ", file, " of dataset \"", dataset_.name(),
                                                    "\", which has ", files_.size()));
@@ -151,21 +150,15 @@ absl::StatusOr<pb::FileLayoutProto> DatasetReader::Layout(uint32_t file) {
   return layout;
 }
 
-absl::Status DatasetReader::OpenFor(const pb::BlockProto& block, OpenFile* file) {
+absl::StatusOr<const OpenFile*> DatasetReader::OpenFor(const pb::BlockProto& block,
+                                                       OpenFiles* files) {
+  OpenFile& file = files->At(block.file());
   const bool with_index = block.bytes() == 0;
-  if (file->known.parts.empty() || (with_index && file->known.index == nullptr)) {
-    MU_ASSIGN_OR_RETURN(file->known, Know(block.file(), with_index));
+  if (file.known.parts.empty() || (with_index && file.known.index == nullptr)) {
+    MU_ASSIGN_OR_RETURN(file.known, Know(block.file(), with_index));
   }
-  if (!file->fds.empty()) return absl::OkStatus();
-  for (const DataFile& part : file->known.parts) {
-    MU_ASSIGN_OR_RETURN(UniqueFd fd, part.Open(access()));
-    MU_ASSIGN_OR_RETURN(const uint64_t size, SizeOfOpen(fd.get(), part.path));
-    const std::optional<FixedRecords> fixed = part.format->finder->fixed();
-    if (fixed.has_value() && fixed->bytes() != size) return WrongSize(part.path, *fixed, size);
-    if (file->fds.empty()) file->size = size;
-    file->fds.push_back(std::move(fd));
-  }
-  return absl::OkStatus();
+  MU_RETURN_IF_ERROR(files->Open(&file));
+  return &file;
 }
 
 absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& block,
@@ -194,13 +187,13 @@ absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& blo
 }
 
 absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::Read(const pb::LeaseProto& lease) {
-  absl::flat_hash_map<uint32_t, OpenFile> files;
+  OpenFiles files(access());
   uint64_t selected = 0;
   // All blocks are looked at before memory for them is taken.
   for (const pb::BlockProto& block : lease.blocks()) {
-    OpenFile& file = files[block.file()];
-    MU_RETURN_IF_ERROR(ErrorOfInput(OpenFor(block, &file), block.file()));
-    MU_RETURN_IF_ERROR(ErrorOfInput(Locate(block, file).status(), block.file()));
+    const absl::StatusOr<const OpenFile*> file = OpenFor(block, &files);
+    if (!file.ok()) return ErrorOfInput(file.status(), block.file());
+    MU_RETURN_IF_ERROR(ErrorOfInput(Locate(block, **file).status(), block.file()));
     selected += selection_.Count(block.first(), block.count());
   }
   if (selected > std::numeric_limits<int32_t>::max()) {
@@ -287,8 +280,9 @@ absl::Status DatasetReader::OnBadRecord(const std::string& place, Reading* readi
   return absl::OkStatus();
 }
 
-absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* reading) const {
-  const OpenFile& open = reading->files.at(block.file());
+absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* reading) {
+  MU_ASSIGN_OR_RETURN(const OpenFile* const file, OpenFor(block, &reading->files));
+  const OpenFile& open = *file;
   const std::vector<DataFile>& parts = open.known.parts;
   MU_ASSIGN_OR_RETURN(const FileIndex::Range range, Locate(block, open));
   MU_RETURN_IF_ERROR(FillBuffers(block, open, range, reading));

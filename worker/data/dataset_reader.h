@@ -15,7 +15,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
-#include "common/env/unique_fd.h"
 #include "common/records/record_format.h"
 #include "common/records/record_selection.h"
 #include "proto/dataset.pb.h"
@@ -23,6 +22,7 @@
 #include "worker/data/file_cache.h"
 #include "worker/data/file_index.h"
 #include "worker/data/lease_data.h"
+#include "worker/data/open_files.h"
 
 namespace mu {
 
@@ -49,21 +49,9 @@ class DatasetReader {
   const muster::DatasetProto& dataset() const { return dataset_; }
 
  private:
-  // What is known of a file and of those that are read in lockstep with it; the index (of the
-  // first) only if somebody needed it.
-  struct KnownFile {
-    std::vector<DataFile> parts;
-    std::shared_ptr<const FileIndex> index;
-    const std::string& path() const { return parts[0].path; }
-  };
   struct File {
     Mutex mutex;  // held while the file is looked at, so that others wait for it
     KnownFile known ABSL_GUARDED_BY(mutex);
-  };
-  struct OpenFile {
-    KnownFile known;
-    std::vector<UniqueFd> fds;  // of the parts
-    uint64_t size = 0;          // of the first, unpacked
   };
   struct Reading;  // one lease
 
@@ -71,14 +59,14 @@ class DatasetReader {
                 std::shared_ptr<FileCache> cache, size_t most_lease_bytes);
   FileAccess access() { return {cache_.get(), &inline_files_}; }
   absl::StatusOr<KnownFile> Know(uint32_t file, bool with_index);
-  // Finds out what the block needs, and opens its files, once.
-  absl::Status OpenFor(const muster::BlockProto& block, OpenFile* file);
+  // The block's files, open until another block asks for its own; finds out what the block needs.
+  absl::StatusOr<const OpenFile*> OpenFor(const muster::BlockProto& block, OpenFiles* files);
   // Where the block is; FAILED_PRECONDITION if the file has another length than that of the lease.
   static absl::StatusOr<FileIndex::Range> Locate(const muster::BlockProto& block,
                                                  const OpenFile& file);
   // RESOURCE_EXHAUSTED, the job's, if a lease of so many records with so many bytes is too large.
   absl::Status CheckLeaseBytes(uint64_t records, size_t bytes) const;
-  absl::Status ReadBlock(const muster::BlockProto& block, Reading* reading) const;
+  absl::Status ReadBlock(const muster::BlockProto& block, Reading* reading);
   // The bytes of all parts of the block. Those of the first are followed by padding.
   absl::Status FillBuffers(const muster::BlockProto& block, const OpenFile& open,
                            const FileIndex::Range& range, Reading* reading) const;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -107,6 +108,20 @@ TEST_F(DaemonProcessTest, AnnouncesItsAddress) {
         const bool ok =
             daemon.process->AnnounceReady("host:1").ok() && read(daemon.ready[0], line, 63) > 0;
         _exit(ok && std::string(line) == "host:1\n" ? 17 : 18);
+      },
+      ::testing::ExitedWithCode(17), "");
+}
+
+TEST_F(DaemonProcessTest, MayOpenAsManyFilesAsTheMachineAllows) {
+  EXPECT_EXIT(
+      {
+        rlimit limit = {};
+        getrlimit(RLIMIT_NOFILE, &limit);
+        limit.rlim_cur = 256;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0) _exit(18);
+        Daemon daemon(false);
+        getrlimit(RLIMIT_NOFILE, &limit);
+        _exit(limit.rlim_cur == limit.rlim_max ? 17 : 18);
       },
       ::testing::ExitedWithCode(17), "");
 }
