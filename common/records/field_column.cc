@@ -59,6 +59,15 @@ int64_t FieldColumn::BucketOf(double value) const {
   return std::upper_bound(boundaries.begin(), boundaries.end(), value) - boundaries.begin();
 }
 
+// A boundary that is no float, such as 0.7, is met by the float nearest to it, as by its text.
+int64_t FieldColumn::BucketOf(float value) const {
+  const auto& boundaries = proto_.boundaries();
+  const auto below = [](float number, double boundary) {
+    return number < static_cast<float>(boundary);
+  };
+  return std::upper_bound(boundaries.begin(), boundaries.end(), value, below) - boundaries.begin();
+}
+
 float FieldColumn::Standardised(double value) const {
   return static_cast<float>(standardises_ ? (value - mean_) / stddev_ : value);
 }
@@ -174,7 +183,8 @@ bool FieldColumn::ToFloat(absl::string_view text, float* value, std::string* err
 
 bool FieldColumn::ToFloat(int64_t integer, float* value, std::string* error) const {
   if (proto_.kind() == Column::LABEL) return ToFloat(Decimal(integer).text(), value, error);
-  *value = Standardised(static_cast<double>(integer));
+  // A large one is not rounded to a double first: it becomes what its text becomes.
+  *value = standardises_ ? Standardised(static_cast<double>(integer)) : static_cast<float>(integer);
   return true;
 }
 

@@ -50,6 +50,7 @@ class FieldColumn {
   bool ToClass(absl::string_view text, int64_t* id, std::string* error) const;
   bool ToVocabulary(absl::string_view text, int64_t* id, std::string* error) const;
   int64_t BucketOf(double value) const;
+  int64_t BucketOf(float value) const;
   // Numbers of long texts, such as times, stay apart until they are standardised.
   float Standardised(double value) const;
   template <typename T>  // float, double

@@ -1,5 +1,6 @@
 // What the columns of csv, jsonl and tfrecord may say.
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -14,6 +15,9 @@ using Column = pb::CsvColumnProto;
 
 // Of a record, in a column of fixed size.
 constexpr uint64_t kMaxValues = uint64_t{1} << 24;
+
+// Numbers of data are within it, and what becomes of them is a float.
+constexpr double kLargestFloat = std::numeric_limits<float>::max();
 
 class ColumnCheck {
  public:
@@ -77,6 +81,8 @@ class ColumnCheck {
       const double boundary = column_.boundaries(i);
       if (!std::isfinite(boundary) || (i > 0 && boundary <= column_.boundaries(i - 1)))
         return Wrong("its boundaries must be numbers that grow");
+      if (std::abs(boundary) > kLargestFloat)
+        return Wrong("its boundaries must be within a float's range (up to 3.4e38)");
     }
     return absl::OkStatus();
   }
@@ -123,6 +129,11 @@ class ColumnCheck {
     if (!std::isfinite(column_.mean())) return Wrong("mean is not finite");
     if (column_.has_stddev() && !(std::isfinite(column_.stddev()) && column_.stddev() > 0))
       return Wrong("stddev must be above 0");
+    if (std::abs(column_.mean()) > kLargestFloat)
+      return Wrong("mean must be within a float's range (up to 3.4e38)");
+    if (column_.has_stddev() && (column_.stddev() > kLargestFloat ||
+                                 column_.stddev() < std::numeric_limits<float>::denorm_min()))
+      return Wrong("stddev must be within a float's range (from 1e-45 to 3.4e38)");
     if ((column_.has_mean() || column_.has_stddev()) && column_.kind() != Column::NUMBER)
       return Wrong("mean and stddev are for numbers");
     if (column_.padding() < 0 || column_.missing_id() < 0)

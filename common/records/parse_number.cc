@@ -3,7 +3,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "absl/strings/charconv.h"
 
@@ -51,8 +50,9 @@ bool ParseLong(absl::string_view text, T* value) {
   // Abseil's says which: what is too small is 0 or nearly so.
   double wide = 0;
   absl::from_chars(text.data(), end, wide);
+  if (wide >= 1) return false;
   *value = static_cast<T>(wide);
-  return wide < 1;
+  return true;
 }
 
 template <typename T>
@@ -72,8 +72,10 @@ bool Parse(absl::string_view text, T* value) {
 bool ParseNumber(absl::string_view text, float* value) { return Parse(text, value); }
 
 bool ParseNumber(absl::string_view text, double* value) {
-  // Whoever reads it as a float says the same of it.
-  return Parse(text, value) && std::abs(*value) <= std::numeric_limits<float>::max();
+  // What rounds to no float is refused by whoever reads it as one, so also here. Half a float's
+  // step above the largest float:
+  constexpr double kTooLarge = 0x1.ffffffp127;
+  return Parse(text, value) && std::abs(*value) < kTooLarge;
 }
 
 }  // namespace mu

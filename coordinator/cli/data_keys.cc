@@ -48,7 +48,9 @@ constexpr FormatInfo kFormats[] = {
 };
 
 constexpr ColumnKindInfo kKinds[] = {
-    {"number", kNumberBit, "A decimal number; with `mean` and `stddev`: (number - mean) / stddev",
+    {"number", kNumberBit,
+     "A decimal number up to 3.4e38; with `mean` and `stddev`: (number - mean) / stddev, computed "
+     "in float64 and rounded to float32 once",
      "float32 [batch]; [batch, shape]; with `length` as a sequence", "`missing_value`"},
     {"id", kIdBit, "A whole number from 0", "int64", "`missing_id`, or else the record is bad"},
     {"hash", kHashBit, "The text, hashed to buckets", "int64", "a bucket of its own hash"},
@@ -59,7 +61,9 @@ constexpr ColumnKindInfo kKinds[] = {
      "The line (from 0) of the text in the file `vocabulary`. Other texts are hashed to "
      "`oov_buckets` ids behind those; with 0 of these, they make the record bad",
      "int64", "`missing_id`, or else the first id behind the vocabulary"},
-    {"bucket", kBucketBit, "How many of `boundaries` are not above the number: 0 to their number",
+    {"bucket", kBucketBit,
+     "How many of `boundaries` are not above the number: 0 to their number. They are compared as "
+     "float64, with a float of `tfrecord` as float32",
      "int64", "`missing_id`, or else the number of boundaries + 1"},
     {"cross", kCrossBit,
      "The columns `of` (of one value each) together, hashed to buckets: their texts, of a `bucket` "

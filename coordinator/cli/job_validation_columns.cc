@@ -1,6 +1,7 @@
 // The rules of the columns of a job's data sources, beyond which keys a kind and a format have
 // (data_keys.h).
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -113,6 +114,7 @@ class ColumnRules {
         Add(absl::StrCat("boundaries[", i, "]"), "must be above the one before it",
             "write them in growing order, each once");
       }
+      CheckRange(absl::StrCat("boundaries[", i, "]"), column_.boundaries(i));
     }
   }
 
@@ -188,10 +190,23 @@ class ColumnRules {
     }
   }
 
+  // Numbers of the data are within a float's range, and become floats.
+  void CheckRange(const std::string& key, double value) {
+    if (std::abs(value) > std::numeric_limits<float>::max()) {
+      Add(key, absl::StrCat("must be within a float's range (up to 3.4e38), not ", value), "");
+    }
+  }
+
   void CheckNumbers() {
+    CheckRange("mean", column_.mean());
+    CheckRange("stddev", column_.stddev());
     if (column_.has_stddev() && !(column_.stddev() > 0)) {
       Add("stddev", "must be above 0",
           "a column whose values are all equal tells nothing: leave it out");
+    } else if (column_.has_stddev() &&
+               column_.stddev() < std::numeric_limits<float>::denorm_min()) {
+      Add("stddev",
+          absl::StrCat("must be within a float's range (from 1e-45), not ", column_.stddev()), "");
     }
     if (column_.has_padding() && column_.padding() < 0)
       Add("padding", "must not be negative", "ids begin at 0");

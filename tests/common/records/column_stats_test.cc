@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
@@ -37,6 +38,18 @@ TEST(ColumnStatsTest, MomentsAreThoseOfTheDefinition) {
   EXPECT_EQ(summary.min, *std::min_element(values.begin(), values.end()));
   EXPECT_EQ(summary.max, *std::max_element(values.begin(), values.end()));
   EXPECT_EQ(summary.count, 1000u);
+}
+
+// A float keeps multiples of 128 of them.
+TEST(ColumnStatsTest, OfTimes) {
+  ColumnStats stats("x");
+  for (int64_t i = 0; i < 100; ++i) stats.AddText(absl::StrCat(1'700'000'000 + i));
+  const ColumnSummary summary = stats.Summary();
+  EXPECT_NEAR(summary.mean, 1700000049.5, 1e-4);
+  EXPECT_NEAR(summary.stddev, 28.866, 1e-3);
+  EXPECT_EQ(summary.min, 1700000000);
+  EXPECT_EQ(summary.max, 1700000099);
+  EXPECT_EQ(summary.distinct, 100u);
 }
 
 TEST(ColumnStatsTest, TextsThatAreNoNumbersHaveNoMoments) {
@@ -126,6 +139,28 @@ TEST_F(ScanTest, FieldsAreCountedAsTheyStandInTheFiles) {
   EXPECT_EQ(summaries[1].distinct, 1u);  // the bad record's city does not count
   EXPECT_EQ(summaries[2].count, 4u);     // before the sequence is cut
   EXPECT_EQ(summaries[2].max, 4);
+}
+
+// Odd ones of 25 bits: no float is one.
+TEST_F(ScanTest, LargeIdsAreExact) {
+  pb::CsvColumnProto* const id = dataset_.mutable_jsonl()->add_columns();  // instead of csv's
+  id->set_name("id");
+  id->set_kind(pb::CsvColumnProto::ID);
+  File("a.jsonl", "{\"id\": 16777217}\n{\"id\": \"16777219\"}\n");
+  ColumnSet columns(SchemaOf(dataset_), 1);
+  DatasetStats stats(dataset_);
+  columns.set_observer(&stats);
+  const auto parsed = [&](bool good) {
+    columns.DropRow();
+    good ? stats.KeepRecord() : stats.DropRecord();
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const ScannedData scanned, ScanData(dataset_, &columns, parsed));
+  EXPECT_EQ(scanned.records, 2u);
+  const ColumnSummary summary = stats.Summaries().at(0);
+  EXPECT_EQ(summary.min, 16777217);
+  EXPECT_EQ(summary.max, 16777219);
+  EXPECT_EQ(summary.mean, 16777218);
+  EXPECT_EQ(summary.stddev, 1);
 }
 
 TEST_F(ScanTest, SelectionHolds) {

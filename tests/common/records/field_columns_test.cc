@@ -272,6 +272,10 @@ TEST(FieldColumnsTest, RefusesWhatMakesNoSense) {
   refuse(column("kind: ID mean: 1"), "for numbers");
   refuse(column("stddev: 0"), "above 0");
   refuse(column("mean: nan"), "not finite");
+  refuse(column("mean: -1e39"), "mean must be within a float's range");
+  refuse(column("stddev: 1e39"), "stddev must be within a float's range");
+  refuse(column("stddev: 1e-60"), "stddev must be within a float's range");
+  refuse(column("kind: BUCKET boundaries: [1, 1e39]"), "within a float's range");
   refuse(column("kind: ID missing_id: -1"), "from 0");
   refuse(column("kind: CROSS buckets: 9 of: \"y\""), "at least two");
   refuse(column("kind: CROSS buckets: 9 of: [\"y\", \"y\"]"), "is no column");

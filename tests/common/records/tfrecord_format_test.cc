@@ -117,6 +117,21 @@ TEST(TfrecordTest, IntegersAreTheirText) {
   }
 }
 
+// A float keeps multiples of 128 of them.
+TEST(TfrecordTest, TimesAreStandardisedAndBucketed) {
+  Parsed parsed(Tfrecord(R"pb(
+    columns { name: "number" kind: NUMBER field: "ts" mean: 1700000049.5 stddev: 28.87 }
+    columns { name: "bucket" kind: BUCKET field: "ts" boundaries: 1700000050 }
+  )pb"));
+  for (const char* list :
+       {"int64_list { value: 1700000049 }", "int64_list { value: 1700000050 }",
+        "bytes_list { value: \"1700000049\" }", "bytes_list { value: \"1700000050\" }"})
+    EXPECT_EQ(parsed.Add(Frame(Feature("ts", list))), "") << list;
+  const auto below = static_cast<float>(-0.5 / 28.87), above = static_cast<float>(0.5 / 28.87);
+  EXPECT_THAT(parsed.Values<float>("number"), ElementsAre(below, above, below, above));
+  EXPECT_THAT(parsed.Values<int64_t>("bucket"), ElementsAre(0, 1, 0, 1));
+}
+
 TEST(TfrecordTest, NamesWhatIsWrong) {
   Parsed parsed(Tfrecord(kColumns));
   const auto with = [](const std::string& name, const std::string& list) {

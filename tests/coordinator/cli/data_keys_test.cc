@@ -153,6 +153,12 @@ TEST(DataKeysTest, RulesOfColumns) {
       Column("csv", "kind: number, stddev: 0"),
       "columns[0].stddev` must be above 0; a column whose values are all equal tells nothing: "
       "leave it out\n");
+  EXPECT_EQ(Column("csv", "kind: number, mean: -1e39"),
+            "columns[0].mean` must be within a float's range (up to 3.4e38), not -1e+39\n");
+  EXPECT_EQ(Column("csv", "kind: number, stddev: 1e-60"),
+            "columns[0].stddev` must be within a float's range (from 1e-45), not 1e-60\n");
+  EXPECT_EQ(Column("csv", "kind: bucket, boundaries: [1, 1e39]"),
+            "columns[0].boundaries[1]` must be within a float's range (up to 3.4e38), not 1e+39\n");
   EXPECT_EQ(Column("csv", "kind: id, separator: \"|\", weight_separator: \"|\""),
             "columns[0].weight_separator` must be one character, another than `delimiter` and "
             "`separator`; write for example \"|\"\n");
