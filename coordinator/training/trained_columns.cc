@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "common/base/number_text.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
@@ -19,6 +20,10 @@
 
 namespace mu {
 namespace {
+
+// Two numbers that differ do not look equal.
+std::string ToText(double value) { return NumberText(value); }
+std::string ToText(float value) { return absl::StrFormat("%.9g", value); }
 
 // What the ids of a column mean: two that differ in it must not share a table.
 std::string MeaningOf(const pb::CsvColumnProto& column) {
@@ -35,13 +40,14 @@ std::string MeaningOf(const pb::CsvColumnProto& column) {
       return absl::StrCat("vocabulary ", column.vocabulary_file(), " with ", column.oov_buckets(),
                           " more");
     case pb::CsvColumnProto::BUCKET:
-      return absl::StrCat("bucket of ", absl::StrJoin(column.boundaries(), ", "));
+      return absl::StrCat("bucket of ", absl::StrJoin(column.boundaries(), ", ",
+                                                      [](std::string* text, double boundary) {
+                                                        absl::StrAppend(text, ToText(boundary));
+                                                      }));
     default:
       return "id";
   }
 }
-
-std::string ToText(double value) { return absl::StrFormat("%.9g", value); }
 
 // What a missing field becomes; empty: the record is bad, so nothing was trained for it.
 std::string MissingIdOf(const pb::CsvColumnProto& column) {

@@ -53,6 +53,8 @@ TEST(CompareColumnsTest, IdsThatMeanSomethingElse) {
   EXPECT_THAT(
       Compare("kind: CROSS of: 'a' of: 'b' buckets: 10", "kind: CROSS of: 'b' of: 'a' buckets: 10"),
       ElementsAre(HasSubstr("cross of b and a into 10")));
+  EXPECT_THAT(Compare("kind: BUCKET boundaries: 1700000049", "kind: BUCKET boundaries: 1700000050"),
+              ElementsAre(HasSubstr("bucket of 1700000050, in data.train bucket of 1700000049")));
   EXPECT_THAT(Compare("kind: CLASS classes: 'a' classes: 'b'", "kind: CLASS classes: 'b'"),
               ElementsAre(HasSubstr("class of b, in data.train class of a, b")));
 }
@@ -67,8 +69,12 @@ TEST(CompareColumnsTest, NumbersThatAreMadeInAnotherWay) {
                   "trained; write it as it is there"));
   EXPECT_THAT(Compare(trained, "kind: NUMBER mean: 38.5 stddev: 14"),
               ElementsAre(HasSubstr("has `missing_value` 0 instead of 2 as")));
-  EXPECT_THAT(Compare("kind: NUMBER mean: 0.1", "kind: NUMBER mean: 0.1000001"),
-              ElementsAre(HasSubstr("`mean` 0.100000098 instead of 0.100000001")));
+  EXPECT_THAT(Compare("kind: NUMBER mean: 0.1", "kind: NUMBER mean: 0.10000000000000002"),
+              ElementsAre(HasSubstr("`mean` 0.10000000000000002 instead of 0.1 as")));
+  EXPECT_THAT(Compare("kind: NUMBER mean: 1700000000", "kind: NUMBER mean: 1700000000.25"),
+              ElementsAre(HasSubstr("`mean` 1700000000.25 instead of 1700000000 as")));
+  EXPECT_THAT(Compare("kind: NUMBER missing_value: 0.1", "kind: NUMBER missing_value: 0.1000001"),
+              ElementsAre(HasSubstr("`missing_value` 0.100000098 instead of 0.100000001")));
   // Written or not, it is the same.
   EXPECT_THAT(Compare("kind: NUMBER", "kind: NUMBER mean: 0 stddev: 1 missing_value: 0"),
               IsEmpty());
