@@ -44,9 +44,21 @@ std::string MeaningOf(const pb::CsvColumnProto& column) {
                                                       [](std::string* text, double boundary) {
                                                         absl::StrAppend(text, ToText(boundary));
                                                       }));
+    case pb::CsvColumnProto::NUMBER:
+      return "number";
+    case pb::CsvColumnProto::LABEL:
+      return "label";
     default:
       return "id";
   }
+}
+
+// Empty: the two mean the same.
+std::string OtherMeaning(const pb::CsvColumnProto& column, const pb::CsvColumnProto& trained,
+                         const std::string& where) {
+  if (MeaningOf(column) == MeaningOf(trained)) return "";
+  return absl::StrCat("is ", MeaningOf(column), ", in ", where, " ", MeaningOf(trained),
+                      ": its values would be other ids than those that were trained");
 }
 
 // What a missing field becomes; empty: the record is bad, so nothing was trained for it.
@@ -106,9 +118,9 @@ std::string DifferenceOf(const pb::CsvColumnProto& column, pb::CsvColumnProto tr
     }
     if (same == true) trained.set_vocabulary_file(column.vocabulary_file());
   }
-  if (IsIds(column) && MeaningOf(column) != MeaningOf(trained)) {
-    return absl::StrCat("is ", MeaningOf(column), ", in ", where, " ", MeaningOf(trained),
-                        ": its values would be other ids than those that were trained");
+  if (IsIds(column)) {
+    const std::string meaning = OtherMeaning(column, trained, where);
+    if (!meaning.empty()) return meaning;
   }
   const std::map<std::string, std::string> before = RulesOf(trained);
   std::vector<std::string> others;
@@ -120,6 +132,25 @@ std::string DifferenceOf(const pb::CsvColumnProto& column, pb::CsvColumnProto tr
   if (others.empty()) return "";
   return absl::StrCat("has ", absl::StrJoin(others, ", "), " as in ", where,
                       ": its values would be others than those that were trained");
+}
+
+// The same of a column that the model reads through crosses only. These take its bucket, of other
+// kinds the text, whatever the column itself makes of it.
+std::string DifferenceInCross(const pb::CsvColumnProto& column, const pb::CsvColumnProto& trained,
+                              const std::string& where) {
+  const bool takes_bucket = column.kind() == pb::CsvColumnProto::BUCKET;
+  const bool took_bucket = trained.kind() == pb::CsvColumnProto::BUCKET;
+  return takes_bucket || took_bucket ? OtherMeaning(column, trained, where) : "";
+}
+
+// The columns of which the crosses among `used` are made.
+std::set<std::string> CrossedBy(const std::set<std::string>& used, const FieldColumnList& columns) {
+  std::set<std::string> crossed;
+  for (const pb::CsvColumnProto& column : columns) {
+    if (column.kind() == pb::CsvColumnProto::CROSS && used.contains(column.name()))
+      crossed.insert(column.of().begin(), column.of().end());
+  }
+  return crossed;
 }
 
 // Of numbers in arrays; files of another container may hold them otherwise.
@@ -200,13 +231,16 @@ std::vector<std::string> CompareColumns(const TrainedColumns& trained,
                                         const std::set<std::string>& used) {
   std::vector<std::string> problems = CompareArrays(trained, dataset, used);
   const FieldColumnList& columns = FieldColumnsOf(dataset);
+  const std::set<std::string> crossed = CrossedBy(used, columns);
   for (int i = 0; i < columns.size(); ++i) {
     const pb::CsvColumnProto& column = columns[i];
-    if (!used.contains(column.name())) continue;
+    const bool is_used = used.contains(column.name());
+    if (!is_used && !crossed.contains(column.name())) continue;
     for (const pb::CsvColumnProto& before : FieldColumnsOf(trained.dataset)) {
       if (before.name() != column.name()) continue;
       const std::string difference =
-          DifferenceOf(column, before, vocabularies, trained.vocabularies, trained.where);
+          is_used ? DifferenceOf(column, before, vocabularies, trained.vocabularies, trained.where)
+                  : DifferenceInCross(column, before, trained.where);
       if (difference.empty()) continue;
       problems.push_back(absl::StrCat(dataset.name(), ".columns[", i, "]: column ", column.name(),
                                       " ", difference, "; write it as it is there"));

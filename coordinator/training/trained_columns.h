@@ -38,8 +38,9 @@ absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& run);
 std::set<std::string> ColumnsReadBy(const Model& model, DataPurpose purpose);
 
 // "KEY: a sentence; what to do" for each column in `used` of `dataset` (named data.eval, ...) that
-// differs from the trained one of its name. `vocabularies`: of the dataset, as TrainedColumns has
-// them. Pure.
+// differs from the trained one of its name; also for the columns of a cross in `used`, as far as
+// the cross is another one by that. `vocabularies`: of the dataset, as TrainedColumns has them.
+// Pure.
 std::vector<std::string> CompareColumns(const TrainedColumns& trained,
                                         const muster::DatasetProto& dataset,
                                         const std::map<std::string, std::string>& vocabularies,

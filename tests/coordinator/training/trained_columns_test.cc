@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/training/job_record.h"
@@ -156,6 +159,49 @@ TEST(CompareColumnsTest, OnlyThoseThatTheModelReads) {
   EXPECT_THAT(CompareColumns(trained, now, {}, {"n", "y"}),
               ElementsAre(HasSubstr("data.predict.columns[2]: column y is")));
   EXPECT_THAT(CompareColumns(trained, now, {}, {"n"}), IsEmpty());
+}
+
+// The model reads `c` alone, a cross of x and y.
+std::vector<std::string> CompareCrossed(const std::string& trained, const std::string& now,
+                                        const std::set<std::string>& used = {"c"}) {
+  const auto columns = [](const std::string& x) {
+    return absl::StrCat("columns { name: 'x' ", x,
+                        "} columns { name: 'y' kind: HASH buckets: 10 } columns { name: 'c' kind: "
+                        "CROSS of: 'x' of: 'y' buckets: 100 }");
+  };
+  return CompareColumns({.dataset = Csv("data.train", columns(trained))},
+                        Csv("data.predict", columns(now)), {}, used);
+}
+
+TEST(CompareColumnsTest, BucketsThatACrossTakes) {
+  const char* const trained = "kind: BUCKET boundaries: 30 boundaries: 50";
+  const char* const now = "kind: BUCKET boundaries: 20 boundaries: 40";
+  EXPECT_THAT(CompareCrossed(trained, trained), IsEmpty());
+  const std::string error =
+      "data.predict.columns[0]: column x is bucket of 20, 40, in data.train bucket of 30, 50: its "
+      "values would be other ids than those that were trained; write it as it is there";
+  EXPECT_THAT(CompareCrossed(trained, now), ElementsAre(error));
+  EXPECT_THAT(CompareCrossed(trained, now, {"c", "x"}), ElementsAre(error));
+  EXPECT_THAT(CompareCrossed(trained, now, {"y"}), IsEmpty());
+  // A missing bucket is none to a cross, whatever id stands for it in the column.
+  EXPECT_THAT(CompareCrossed(trained, absl::StrCat(trained, " missing_id: 0")), IsEmpty());
+}
+
+TEST(CompareColumnsTest, KindsThatACrossTakes) {
+  const char* const bucket = "kind: BUCKET boundaries: 30";
+  for (const auto& [other, name] :
+       {std::pair("kind: NUMBER", "number"), std::pair("kind: HASH buckets: 7", "hash into 7"),
+        std::pair("kind: LABEL positive: '1'", "label"), std::pair("kind: ID", "id")}) {
+    EXPECT_THAT(CompareCrossed(bucket, other),
+                ElementsAre(HasSubstr(
+                    absl::StrCat("column x is ", name, ", in data.train bucket of 30: "))));
+    EXPECT_THAT(CompareCrossed(other, bucket),
+                ElementsAre(HasSubstr(
+                    absl::StrCat("column x is bucket of 30, in data.train ", name, ": "))));
+    // Their text is the same.
+    EXPECT_THAT(CompareCrossed("kind: HASH buckets: 10", other), IsEmpty());
+    EXPECT_THAT(CompareCrossed(other, "kind: NUMBER mean: 3"), IsEmpty());
+  }
 }
 
 TEST(ComparePositivesTest, TellsOfListsThatShareNoText) {
