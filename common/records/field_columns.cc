@@ -23,6 +23,12 @@ Scratch& OfThisThread() {
   return scratch;
 }
 
+// The shortest text that gives the same float again.
+std::string TextOf(float value) {
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+
 template <typename T>
 void CopyPadded(const std::vector<T>& values, bool from_end, size_t length, T padding, T* out) {
   const size_t count = std::min(values.size(), length);
@@ -98,16 +104,12 @@ bool FieldRow::SetText(const FieldColumns::Entry& entry, int64_t value) {
   return SetText(entry, absl::string_view(std::to_string(value)));
 }
 
-// The shortest text that gives the same float again.
 bool FieldRow::SetText(const FieldColumns::Entry& entry, float value) {
-  char text[32];
-  const char* const end = std::to_chars(text, text + sizeof(text), value).ptr;
-  return SetText(entry, absl::string_view(text, static_cast<size_t>(end - text)));
+  return SetText(entry, absl::string_view(TextOf(value)));
 }
 
-// Floats have no one text: only their bucket can be crossed.
-void FieldRow::NoteForCross(int column, float /*value*/) {
-  NoteCross(column, BucketHash::kMissing);
+void FieldRow::NoteForCross(int column, float value) {
+  NoteForCross(column, absl::string_view(TextOf(value)));
 }
 
 void FieldRow::Begin(int /*column*/) {

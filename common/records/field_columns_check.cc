@@ -154,9 +154,10 @@ absl::Status CheckCross(const Column& cross, const std::map<std::string, const C
     const auto found = columns.find(name);
     if (found == columns.end())
       return wrong(absl::StrCat("`of` names ", name, ", which is no column"));
-    if (found->second->kind() == Column::CROSS || HasSeveralValues(*found->second))
+    const Column::Kind kind = found->second->kind();
+    if (kind == Column::CROSS || kind == Column::TEXT || HasSeveralValues(*found->second))
       return wrong(absl::StrCat("`of` names ", name,
-                                ", but only columns of one value, no crosses "
+                                ", but only columns of one value, no crosses or copied texts "
                                 "themselves, can be crossed"));
   }
   return absl::OkStatus();

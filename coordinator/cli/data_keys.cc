@@ -66,8 +66,10 @@ constexpr ColumnKindInfo kKinds[] = {
      "float64, with a float of `tfrecord` as float32",
      "int64", "`missing_id`, or else the number of boundaries + 1"},
     {"cross", kCrossBit,
-     "The columns `of` (of one value each) together, hashed to buckets: their texts, of a `bucket` "
-     "its bucket",
+     "The columns `of` (of one value each) together, hashed to buckets: of a `bucket` its bucket, "
+     "of other kinds the text that the field holds. It counts as it is written: 0.5 and 0.50 "
+     "differ. Of `true` and `false` of `jsonl` the text is as for the column's kind; of a float of "
+     "`tfrecord` it is the shortest that gives the float again, such as 0.5, 2 or 1e+10",
      "int64 [batch]", "a missing field is a value of its own"},
 };
 

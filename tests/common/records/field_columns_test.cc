@@ -282,6 +282,8 @@ TEST(FieldColumnsTest, RefusesWhatMakesNoSense) {
   refuse(column("kind: ID list: true") +
              "columns { name: \"z\" kind: CROSS buckets: 9 of: [\"x\", \"x\"] }",
          "only columns of one value");
+  refuse(column("kind: TEXT") + "columns { name: \"z\" kind: CROSS buckets: 9 of: [\"x\", \"x\"] }",
+         "no crosses or copied texts");
   refuse(column("of: \"x\""), "for crosses");
   const pb::DatasetProto unread = Jsonl(column("kind: VOCABULARY vocabulary_file: \"v\""));
   EXPECT_THAT(CheckFormat(unread), testing::IsOk());

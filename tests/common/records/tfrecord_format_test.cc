@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/records/first_values.h"
@@ -130,6 +134,46 @@ TEST(TfrecordTest, TimesAreStandardisedAndBucketed) {
   const auto below = static_cast<float>(-0.5 / 28.87), above = static_cast<float>(0.5 / 28.87);
   EXPECT_THAT(parsed.Values<float>("number"), ElementsAre(below, above, below, above));
   EXPECT_THAT(parsed.Values<int64_t>("bucket"), ElementsAre(0, 1, 0, 1));
+}
+
+// As the same numbers of csv.
+TEST(TfrecordTest, FloatsAreCrossedByTheirText) {
+  constexpr char kCrosses[] = R"pb(
+    columns { name: "n" kind: NUMBER index: -1 mean: 7 }
+    columns { name: "bucket" kind: BUCKET index: -1 field: "n" boundaries: 1 }
+    columns { name: "city" kind: HASH index: -1 buckets: 10 }
+    columns {
+      name: "by_text"
+      kind: CROSS
+      of: [ "n", "city" ]
+      buckets: 1000000
+    }
+    columns {
+      name: "by_bucket"
+      kind: CROSS
+      of: [ "bucket", "city" ]
+      buckets: 1000000
+    }
+  )pb";
+  pb::DatasetProto text;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(kCrosses, text.mutable_csv()));
+  text.mutable_csv()->set_header(true);
+  Parsed csv(text, "n,city"), tfrecord(Tfrecord(kCrosses));
+  for (const char* number : {"0.5", "0.7", "1.5", "16777216", ""}) {
+    EXPECT_EQ(csv.Add(absl::StrCat(number, ",bonn")), "") << number;
+    EXPECT_EQ(
+        tfrecord.Add(Frame(Feature("n", absl::StrCat("float_list { value: [", number, "] }")) +
+                           Feature("city", "bytes_list { value: \"bonn\" }"))),
+        "")
+        << number;
+  }
+  const std::vector<int64_t> by_text = tfrecord.Values<int64_t>("by_text");
+  EXPECT_EQ(by_text, csv.Values<int64_t>("by_text"));
+  EXPECT_THAT(std::set<int64_t>(by_text.begin(), by_text.end()), SizeIs(5));
+  const std::vector<int64_t> by_bucket = tfrecord.Values<int64_t>("by_bucket");
+  EXPECT_EQ(by_bucket, csv.Values<int64_t>("by_bucket"));
+  EXPECT_EQ(by_bucket[0], by_bucket[1]);
+  EXPECT_NE(by_bucket[1], by_bucket[2]);
 }
 
 TEST(TfrecordTest, NamesWhatIsWrong) {
