@@ -1,6 +1,8 @@
 #include "common/graph/dataset_schema.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
@@ -78,6 +80,33 @@ const FieldColumnList& FieldColumnsOf(const pb::DatasetProto& dataset) {
   if (dataset.has_jsonl()) return dataset.jsonl().columns();
   if (dataset.has_tfrecord()) return dataset.tfrecord().columns();
   return dataset.csv().columns();  // those of the default message are none
+}
+
+std::vector<NameClash> NameClashesOf(const FieldColumnList& columns) {
+  std::vector<NameClash> clashes;
+  std::map<std::string, int> owners;
+  for (int i = 0; i < columns.size(); ++i) {
+    std::vector<pb::ColumnSchema> tensors;
+    AddFieldColumn(columns[i], &tensors);
+    std::set<std::string> names;
+    for (const pb::ColumnSchema& tensor : tensors) names.insert(tensor.name());
+    // Of a list without weights too: it would look like one with weights.
+    if (names.contains(columns[i].name() + ".splits")) names.insert(columns[i].name() + ".weights");
+    for (const std::string& name : names) {
+      const int owner = owners.emplace(name, i).first->second;
+      const bool told = !clashes.empty() && clashes.back().column == i;
+      if (!told && columns[owner].name() != columns[i].name())
+        clashes.push_back({.column = i, .earlier = owner, .name = name});
+    }
+  }
+  return clashes;
+}
+
+std::string ToText(const NameClash& clash, const FieldColumnList& columns) {
+  return absl::StrCat("the columns ", columns[clash.earlier].name(), " and ",
+                      columns[clash.column].name(), " both take the name ", clash.name,
+                      ": a list takes NAME.values, NAME.splits and NAME.weights, a sequence "
+                      "NAME.length");
 }
 
 FieldColumnList* MutableFieldColumnsOf(pb::DatasetProto* dataset) {

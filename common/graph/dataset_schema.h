@@ -21,6 +21,20 @@ using FieldColumnList = google::protobuf::RepeatedPtrField<muster::CsvColumnProt
 const FieldColumnList& FieldColumnsOf(const muster::DatasetProto& dataset);
 FieldColumnList* MutableFieldColumnsOf(muster::DatasetProto* dataset);  // null: none
 
+// Two columns that take the same name: a list X takes X.values, X.splits and X.weights, with
+// weights or without, a sequence X takes X and X.length, all others their own name.
+struct NameClash {
+  int column = 0;
+  int earlier = 0;
+  std::string name;
+};
+// Of columns whose own names differ: for each one at most, in their order.
+std::vector<NameClash> NameClashesOf(const FieldColumnList& columns);
+// "the columns A and B both take the name ...: ...".
+std::string ToText(const NameClash& clash, const FieldColumnList& columns);
+inline constexpr char kNameClashRemedy[] =
+    "rename one of the two; its `field` says what it is read from";
+
 // The list of a column of kind TEXT with what the field of `column` holds.
 std::string TextColumnOf(const std::string& column);
 // The list of a field of libffm.

@@ -7,6 +7,15 @@
 #include "absl/strings/strip.h"
 
 namespace mu {
+namespace {
+
+// CheckFieldColumns refuses a column of its own that has this name and form.
+bool IsWeightsOf(const std::string& list, const pb::ColumnSchema& proto) {
+  return proto.name() == list + ".weights" && proto.dtype() == kFloat32 &&
+         proto.shape().dims_size() == 1;
+}
+
+}  // namespace
 
 ColumnSet::ColumnSet(const std::vector<pb::ColumnSchema>& schema, uint32_t capacity)
     : capacity_(capacity) {
@@ -22,8 +31,7 @@ ColumnSet::ColumnSet(const std::vector<pb::ColumnSchema>& schema, uint32_t capac
       column.name = std::string(absl::StripSuffix(column.name, ".values"));
       column.is_list = true;
       ++i;  // NAME.splits
-      column.is_weighted =
-          i + 1 < schema.size() && schema[i + 1].name() == column.name + ".weights";
+      column.is_weighted = i + 1 < schema.size() && IsWeightsOf(column.name, schema[i + 1]);
       if (column.is_weighted) ++i;
       column.ends.reserve(capacity);
       lists_.push_back(columns());

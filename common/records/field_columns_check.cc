@@ -3,6 +3,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
@@ -174,6 +175,10 @@ absl::Status CheckFieldColumns(const FieldColumnList& columns, FieldSyntax synta
     if (!by_name.emplace(column.name(), &column).second) {
       return absl::InvalidArgumentError(absl::StrCat("two columns have the name ", column.name()));
     }
+  }
+  if (const std::vector<NameClash> clashes = NameClashesOf(columns); !clashes.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ToText(clashes[0], columns), "; ", kNameClashRemedy));
   }
   for (const Column& column : columns) {
     if (column.kind() == Column::CROSS) {

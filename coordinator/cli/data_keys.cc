@@ -100,7 +100,9 @@ constexpr SourceKeyInfo kSourceKeys[] = {
 };
 
 constexpr ColumnKeyInfo kColumnKeys[] = {
-    {"name", kFieldFormats | kNpyBit, kAllKinds, "the name by which the model finds the column",
+    {"name", kFieldFormats | kNpyBit, kAllKinds,
+     "the name by which the model finds the column. No other column may take it, or have a name "
+     "that a list or a sequence takes (see below)",
      "required"},
     {"kind", kFieldFormats | kNpyBit, kAllKinds, "see below; `npy` has `number` and `id`",
      "required"},

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/graph/dataset_schema.h"
 #include "coordinator/cli/data_keys.h"
 #include "coordinator/cli/job_validation.h"
 
@@ -227,6 +228,24 @@ class ColumnRules {
   std::vector<JobProblem>* const problems_;
 };
 
+// As far as names and forms go.
+FieldColumnList FormsOf(const pb::SourceProto& source) {
+  FieldColumnList columns;
+  for (const pb::JobColumnProto& from : source.columns()) {
+    pb::CsvColumnProto* const column = columns.Add();
+    const unsigned kind = KindBitOf(from.kind());
+    column->set_name(from.name());
+    column->set_kind(kind == kNumberBit  ? pb::CsvColumnProto::NUMBER
+                     : kind == kLabelBit ? pb::CsvColumnProto::LABEL
+                     : kind == kCrossBit ? pb::CsvColumnProto::CROSS
+                                         : pb::CsvColumnProto::ID);
+    column->set_separator(from.separator());
+    column->set_list(from.list());
+    column->set_length(from.length());
+  }
+  return columns;
+}
+
 }  // namespace
 
 bool HasField(const google::protobuf::Message& message, absl::string_view name) {
@@ -255,6 +274,14 @@ void ValidateColumns(const pb::SourceProto& source, unsigned format, const std::
                            "give each column a name of its own"});
     }
     ColumnRules(source, format, column, column_key, problems).Check();
+  }
+  if ((format & kFieldFormats) == 0) return;  // columns of npy have their own name only
+  const FieldColumnList forms = FormsOf(source);
+  for (const NameClash& clash : NameClashesOf(forms)) {
+    problems->push_back(
+        {absl::StrCat(key, ".columns[", clash.column, "].name"),
+         absl::StrCat("is `", forms[clash.column].name(), "`, but ", ToText(clash, forms)),
+         kNameClashRemedy});
   }
 }
 

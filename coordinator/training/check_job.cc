@@ -111,7 +111,10 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, b
     labels.trains = purpose == DataPurpose::kTrain;
     if (purpose == DataPurpose::kPredict) {
       DropLabels(*model, options.predict_columns, &dataset);
-      WithTexts(options.predict_columns, &dataset);
+      if (const absl::Status texts = WithTexts(options.predict_columns, &dataset); !texts.ok()) {
+        problems->emplace_back(texts.message());
+        return;
+      }
     }
   }
   std::vector<std::string> found;

@@ -191,12 +191,18 @@ void DropLabels(const Model& model, const std::vector<std::string>& wanted,
   }
 }
 
-void WithTexts(const std::vector<std::string>& wanted, pb::DatasetProto* dataset) {
+absl::Status WithTexts(const std::vector<std::string>& wanted, pb::DatasetProto* dataset) {
   FieldColumnList* const columns = MutableFieldColumnsOf(dataset);
-  if (columns == nullptr) return;
+  if (columns == nullptr) return absl::OkStatus();
   const FieldColumnList read = *columns;
   for (const pb::CsvColumnProto& column : read) {
     if (!absl::c_linear_search(wanted, column.name())) continue;
+    const std::string taken = TextColumnOf(column.name());
+    if (absl::c_any_of(read, [&](const auto& other) { return other.name() == taken; })) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--columns: the text of column ", column.name(), " takes the name ", taken, ", which ",
+          dataset->name(), " has as a column of its own; ", kNameClashRemedy));
+    }
     if (column.kind() == pb::CsvColumnProto::CROSS || HasSeveralValues(column)) continue;
     pb::CsvColumnProto* const text = columns->Add();
     text->set_name(TextColumnOf(column.name()));
@@ -205,6 +211,7 @@ void WithTexts(const std::vector<std::string>& wanted, pb::DatasetProto* dataset
     text->set_index(by_index ? column.index() : -1);
     if (!by_index) text->set_field(column.field().empty() ? column.name() : column.field());
   }
+  return absl::OkStatus();
 }
 
 }  // namespace mu

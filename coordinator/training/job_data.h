@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/status.h"
 #include "coordinator/frontend/model.h"
@@ -28,7 +29,8 @@ void DropLabels(const Model& model, const std::vector<std::string>& wanted,
 
 // Of csv, jsonl and tfrecord: adds the texts that the fields of these columns have in the data,
 // each as a list TextColumnOf(NAME), so that they can be copied as they stand there. Columns of
-// several values, crosses and names that there are not stay without.
-void WithTexts(const std::vector<std::string>& wanted, muster::DatasetProto* dataset);
+// several values, crosses and names that there are not stay without. INVALID_ARGUMENT "--columns:
+// ...": another column has the name of such a list.
+absl::Status WithTexts(const std::vector<std::string>& wanted, muster::DatasetProto* dataset);
 
 }  // namespace mu

@@ -100,7 +100,7 @@ absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
   BoundIds(*model_, &dataset);
   if (purpose == DataPurpose::kPredict) {
     DropLabels(*model_, options_.predict_columns, &dataset);
-    WithTexts(options_.predict_columns, &dataset);
+    MU_RETURN_IF_ERROR(WithTexts(options_.predict_columns, &dataset));
   }
   return coordinator_->CreateDataset(std::move(dataset));
 }

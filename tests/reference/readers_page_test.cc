@@ -55,7 +55,7 @@ std::string Page() {
       "- One value: NAME int64 [batch].\n"
       "- A list (`separator`, `list`): NAME.values int64 [n], the values of all records, and "
       "NAME.splits int32 [batch + 1], where each record's begin; with weights also NAME.weights "
-      "float32 [n]. A missing field is an empty list.\n"
+      "float32 [n], a name that is taken without weights, too. A missing field is an empty list.\n"
       "- A sequence (also `length`): NAME int64 [batch, length] and NAME.length int64 [batch]. A "
       "missing field is a sequence of length 0.\n");
   return page;

@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/records/packed_text.h"
 #include "tests/common/records/parsed.h"
@@ -289,6 +293,56 @@ TEST(FieldColumnsTest, RefusesWhatMakesNoSense) {
   EXPECT_THAT(CheckFormat(unread), testing::IsOk());
   EXPECT_THAT(MakeRecordFormat(unread),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("are not in the dataset")));
+}
+
+// The model could not tell them apart, and the reader would write into another column.
+TEST(FieldColumnsTest, RefusesColumnsThatTakeOneName) {
+  const auto check = [](const std::string& one, const std::string& other) {
+    const absl::Status status = CheckFormat(Jsonl(
+        absl::StrCat("columns { ", one, " } columns { ", other, " } columns { name: \"y\" }")));
+    const absl::Status reversed = CheckFormat(Jsonl(
+        absl::StrCat("columns { ", other, " } columns { ", one, " } columns { name: \"y\" }")));
+    EXPECT_EQ(status.code(), reversed.code()) << status << " " << reversed;
+    return status;
+  };
+  const std::string list = "name: \"items\" kind: ID list: true buckets: 7";
+  const std::string weighted = list + " weight_field: \"w\"";
+  const std::string sequence = list + " length: 3";
+  EXPECT_THAT(check(list, "name: \"items.weights\""),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("the columns items and items.weights both take the name "
+                                 "items.weights: a list takes NAME.values, NAME.splits and "
+                                 "NAME.weights, a sequence NAME.length; rename one of the two")));
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {weighted, "name: \"items.weights\""},
+      {weighted, "name: \"items.weights\" kind: ID"},
+      {list, "name: \"items.values\""},
+      {list, "name: \"items.splits\" kind: ID"},
+      {sequence, "name: \"items.length\""},
+      {"name: \"items\" list: true length: 2", "name: \"items.length\""},
+      {"name: \"items\" kind: TEXT", "name: \"items.values\" kind: ID"}};
+  for (const auto& [one, other] : wrong) {
+    EXPECT_THAT(check(one, other),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("both take the name")))
+        << one << ", " << other;
+  }
+  for (const auto& [one, other] : std::vector<std::pair<std::string, std::string>>{
+           {list, "name: \"items.length\""},
+           {sequence, "name: \"items.weights\""},
+           {"name: \"items\"", "name: \"items.values\""},
+           {list, "name: \"items.values\" kind: ID list: true"}}) {
+    MU_EXPECT_OK(check(one, other)) << one << ", " << other;
+  }
+}
+
+TEST(ColumnSetTest, WeightsAreNumbersOfAList) {
+  const auto columns = [](const std::string& other) {
+    const pb::DatasetProto dataset = Jsonl(absl::StrCat(
+        "columns { name: \"x\" kind: ID list: true } columns { name: \"x.weights\" ", other, " }"));
+    return ColumnSet(SchemaOf(dataset), /*capacity=*/1).columns();
+  };
+  EXPECT_EQ(columns("kind: ID"), 2);
+  EXPECT_EQ(columns("list: true shape: 3"), 2);
 }
 
 TEST(IdBoundTest, CoversMissingValuesAndPadding) {

@@ -110,6 +110,30 @@ TEST(DataKeysTest, KeysOfOtherFormatsAndKinds) {
       "positive` is for format libsvm and libffm, not for csv; write it in the label's column\n");
 }
 
+TEST(DataKeysTest, ColumnsThatTakeOneName) {
+  EXPECT_EQ(
+      Column("jsonl", "kind: id, list: true, buckets: 7}, {name: x.weights, kind: number"),
+      "columns[1].name` is `x.weights`, but the columns x and x.weights both take the name "
+      "x.weights: a list takes NAME.values, NAME.splits and NAME.weights, a sequence NAME.length; "
+      "rename one of the two; its `field` says what it is read from\n");
+  const auto begins = [](const std::string& problems, const std::string& text) {
+    EXPECT_EQ(problems.substr(0, text.size()), text) << problems;
+  };
+  begins(Column("csv", "kind: id, separator: \"|\"}, {name: x.values, kind: hash"),
+         "columns[1].name` is `x.values`, but the columns x and x.values both take the name "
+         "x.values: ");
+  begins(Column("tfrecord", "kind: number, list: true, length: 3}, {name: x.length, kind: id"),
+         "columns[1].name` is `x.length`, but ");
+  // The list may be the second one.
+  begins(Problems(absl::StrCat("format: jsonl, ", kFile,
+                               ", columns: [{name: x.splits, kind: id}, {name: x, kind: id, list: "
+                               "true}]")),
+         "columns[1].name` is `x`, but the columns x.splits and x both take the name x.splits: ");
+  EXPECT_EQ(Column("jsonl", "kind: id}, {name: x.values, kind: id"), "");
+  EXPECT_EQ(Column("jsonl", "kind: number, list: true, shape: [2]}, {name: x.length, kind: id"),
+            "");
+}
+
 TEST(DataKeysTest, RulesOfColumns) {
   EXPECT_EQ(Column("csv", "kind: class"),
             "columns[0].classes` is missing: it must name the texts in the order of their indices; "

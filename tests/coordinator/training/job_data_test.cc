@@ -1,5 +1,6 @@
 #include "coordinator/training/job_data.h"
 
+#include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/testing/matchers.h"
 
 namespace mu {
 namespace {
@@ -309,7 +311,7 @@ TEST(WithTextsTest, AddsWhatTheFieldsOfCopiedColumnsHold) {
   add("several", -1, pb::CsvColumnProto::ID)->set_separator("|");
   add("crossed", -1, pb::CsvColumnProto::CROSS)->add_of("named");
   const pb::DatasetProto before = dataset;
-  WithTexts({"named", "third", "of_field", "several", "crossed", "absent"}, &dataset);
+  MU_ASSERT_OK(WithTexts({"named", "third", "of_field", "several", "crossed", "absent"}, &dataset));
   ASSERT_EQ(dataset.csv().columns_size(), 9);
   const auto text = [&](int i) { return dataset.csv().columns(i).ShortDebugString(); };
   EXPECT_EQ(text(6), "name: \"named.text\" index: -1 kind: TEXT field: \"named\"");
@@ -318,8 +320,21 @@ TEST(WithTextsTest, AddsWhatTheFieldsOfCopiedColumnsHold) {
   for (int i = 0; i < 6; ++i) EXPECT_EQ(text(i), before.csv().columns(i).ShortDebugString());
   pb::DatasetProto criteo;
   criteo.mutable_criteo_tsv()->set_hash_buckets(5);
-  WithTexts({"label"}, &criteo);
+  MU_EXPECT_OK(WithTexts({"label"}, &criteo));
   EXPECT_TRUE(criteo.has_criteo_tsv());
+}
+
+TEST(WithTextsTest, RefusesANameThatAnotherColumnHas) {
+  pb::DatasetProto dataset;
+  dataset.set_name("data.predict");
+  for (const char* name : {"x", "x.text", "y"})
+    dataset.mutable_jsonl()->add_columns()->set_name(name);
+  EXPECT_THAT(WithTexts({"y", "x"}, &dataset),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("--columns: the text of column x takes the "
+                                                     "name x.text, which data.predict has as a "
+                                                     "column of its own; rename one")));
+  MU_EXPECT_OK(WithTexts({"x.text"}, &dataset));
 }
 
 }  // namespace

@@ -57,6 +57,26 @@ TEST_F(DataCommandsTest, StatsOfColumns) {
   EXPECT_TRUE(stats["columns"]["city"]["mean"].is_null());
 }
 
+// Both were read into the place of the other, which ended the process.
+TEST_F(DataCommandsTest, ColumnsThatTakeOneNameAreRefused) {
+  WriteText("items.jsonl", "{\"items\": [1, 2], \"items.weights\": 0.5, \"y\": 1}\n");
+  WriteText(
+      "items.yaml",
+      "name: items\ndata:\n  train:\n    format: jsonl\n    files: [items.jsonl]\n    columns:\n"
+      "      - {name: items, kind: id, list: true, buckets: 7}\n"
+      "      - {name: items.weights, kind: number}\n"
+      "      - {name: y, kind: label, positive: [\"1\"]}\n"
+      "model: {logistic_regression: {features: [{column: items, kind: list, rows: 7}], "
+      "label_column: y}}\noptimizer: {sgd: {learning_rate: 0.1}}\n");
+  for (const char* command : {"check", "stats", "train"}) {
+    EXPECT_EQ(Run({command, Path("items.yaml")}), 2) << command;
+    EXPECT_THAT(Output(), HasSubstr("items.yaml:8:16: `data.train.columns[1].name` is "
+                                    "`items.weights`, but the columns items and items.weights both "
+                                    "take the name items.weights"))
+        << command;
+  }
+}
+
 TEST_F(DataCommandsTest, AVocabularyIsMadeAndUsed) {
   const std::string city = "kind: vocabulary, vocabulary: cities.txt";
   EXPECT_EQ(Run({"check", PeopleJob(kGood, "", city)}), 2);
