@@ -11,8 +11,9 @@ std::string Version();  // of the release, "0.2.0"
 // Of what processes say to each other. Grows when a process of before would misunderstand, so also
 // with a new kind of update. A coordinator understands its own and the older ones from the one
 // below on (0: from before there were versions). 2: runs of functions go through a stream to each
-// worker. 3: servers assign new values, compute products and keep views of checkpoints.
-inline constexpr uint32_t kProtocol = 3;
-inline constexpr uint32_t kOldestProtocol = 3;
+// worker. 3: servers assign new values, compute products and keep views of checkpoints. 4: mean,
+// stddev and boundaries of columns are doubles.
+inline constexpr uint32_t kProtocol = 4;
+inline constexpr uint32_t kOldestProtocol = 4;
 
 }  // namespace mu
