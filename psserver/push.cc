@@ -284,13 +284,9 @@ void PushPlan::Discount(const AdmittedPush& push, pb::StalenessDiscount discount
     }
     return 1.0f;
   };
-  const auto scale = [](float factor, StepRates* rates) {
-    rates->rate *= factor;
-    rates->corrected_rate *= factor;
-  };
   for (VariablePart& part : variables_) {
     if (part.kind == pb::VariableUpdate::GRADIENT)
-      scale(factor_of({PartitionKey::Kind::kVariable, part.key.id}), &part.rates);
+      part.rates.Scale(factor_of({PartitionKey::Kind::kVariable, part.key.id}));
   }
   const StoredTable* last = nullptr;
   float factor = 1;
@@ -298,7 +294,7 @@ void PushPlan::Discount(const AdmittedPush& push, pb::StalenessDiscount discount
     if (std::exchange(last, segments_[s].table) != segments_[s].table) {
       factor = factor_of({PartitionKey::Kind::kTable, segments_[s].table->definition->proto.id()});
     }
-    scale(factor, &rates_[s]);
+    rates_[s].Scale(factor);
   }
 }
 

@@ -137,8 +137,9 @@ OptimizerKind Ftrl() {
           "ftrl",
           "FTRL-proximal: follows the regularised leader, and makes values exactly 0 (McMahan et "
           "al., 2013, algorithm 1)",
-          {"s = (sqrt(n + g^2) - sqrt(n)) / r; z = z + g - s * x; n = n + g^2",
-           "x = 0 where |z| <= l1, else (sign(z) * l1 - z) / ((beta + sqrt(n)) / r + l2)"},
+          {"s = (sqrt(n + g^2) - sqrt(n)) / a; z = z + c * g - s * x; n = n + g^2",
+           "x = 0 where |z| <= l1, else (sign(z) * l1 - z) / ((beta + sqrt(n)) / a + l2)",
+           "a is r without schedule, warm-up and discount; c = r / a"},
           {LearningRate("0.01 to 0.1 is usual"),
            {"beta", Range::kNotNegative, 1, "slows the first steps"},
            {"l1", Range::kNotNegative, 0, "makes values of little use 0"},

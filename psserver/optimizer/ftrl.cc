@@ -1,5 +1,7 @@
-// McMahan et al. (2013), "Ad Click Prediction: a View from the Trenches", algorithm 1. The
-// learning rate, which a schedule may change, is its alpha.
+// McMahan et al. (2013), "Ad Click Prediction: a View from the Trenches", algorithm 1. Its alpha is
+// the learning rate alone: z is a sum of values weighted by 1 / alpha, so x follows from z only for
+// the alpha with which z was gathered. What scales the rate of a step (warm-up, schedule, discount)
+// scales the gradient instead.
 #include "psserver/optimizer/lanes.h"
 #include "psserver/optimizer/update_rule.h"
 
@@ -10,28 +12,30 @@ class Ftrl final : public UpdateRule {
  public:
   explicit Ftrl(const muster::FtrlProto& settings)
       : UpdateRule(settings.learning_rate()),
+        alpha_(settings.learning_rate()),
         beta_(settings.beta()),
         l1_(settings.l1()),
         l2_(settings.l2()) {}
 
   void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
              size_t n) const override {
-    if (rates.rate == 0) return;  // one divides by it; its limit changes nothing
+    if (rates.rate == 0) return;  // changes nothing, not even by rounding
     ForEachValue<2>(value, slots, gradient, n,
-                    [r = rates.rate, beta = beta_, l1 = l1_, l2 = l2_](auto* x, auto* s, auto g) {
+                    [alpha = alpha_, c = rates.factor, beta = beta_, l1 = l1_, l2 = l2_](
+                        auto* x, auto* s, auto g) {
                       const auto sum = s[1] + g * g;
                       const auto root = Sqrt(sum);
-                      const auto sigma = (root - Sqrt(s[1])) / r;
-                      s[0] = s[0] + (g - sigma * *x);
+                      const auto sigma = (root - Sqrt(s[1])) / alpha;
+                      s[0] = s[0] + (c * g - sigma * *x);
                       s[1] = sum;
                       // 0 where |z| <= l1.
                       const auto beyond = s[0] - Max(Min(s[0], decltype(g)(l1)), decltype(g)(-l1));
-                      *x = (decltype(g)(0.0f) - beyond) / ((beta + root) / r + l2);
+                      *x = (decltype(g)(0.0f) - beyond) / ((beta + root) / alpha + l2);
                     });
   }
 
  private:
-  const float beta_, l1_, l2_;
+  const float alpha_, beta_, l1_, l2_;
 };
 
 }  // namespace

@@ -23,6 +23,14 @@ struct StepRates {
   float rate = 0;            // the learning rate, scaled
   float corrected_rate = 0;  // and divided by the first moment's bias (Adam)
   float root_scale = 1;      // of the square root of the second moment, against its bias (Adam)
+  float factor = 1;          // by which the rate was scaled (FTRL)
+
+  // A part of this step, such as that of a late gradient.
+  void Scale(float by) {
+    rate *= by;
+    factor *= by;
+    corrected_rate *= by;
+  }
 };
 
 // Where slot k of what is updated begins. Few registers: a server calls once a row.
@@ -43,7 +51,7 @@ class UpdateRule {
   // single values take any number of rows as one.
   virtual bool by_row() const { return false; }
   virtual StepRates RatesOf(const PushStep& step) const {
-    return {learning_rate_ * step.rate_scale};
+    return {.rate = learning_rate_ * step.rate_scale, .factor = step.rate_scale};
   }
   // Applies gradient [n] to value [n]. slots[k] is slot k (OptimizerKind::slots): [n], or one
   // number of the row. No overlaps.

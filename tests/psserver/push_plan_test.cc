@@ -2,6 +2,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -140,6 +141,40 @@ TEST_F(PushPlanTest, AnOptimizerThatNeedsTheStepsPlaceIsTold) {
   variable.clear_job_step();
   variable.mutable_variables(0)->set_kind(pb::VariableUpdate::ASSIGN_ADD);
   MU_EXPECT_OK(PushPlan::Check(*directory, variable, gradient, &threads_).status());
+}
+
+// FTRL needs the learning rate without what scales it: x = -c g / ((1 + |g|) / 0.5) from zeros.
+TEST_F(PushPlanTest, WhatScalesTheRateIsKnownApartFromIt) {
+  pb::RoutingProto model = testing::SmallModel(1);
+  model.mutable_variables(1)->mutable_optimizer()->mutable_ftrl()->set_learning_rate(0.5f);
+  model.mutable_tables(1)->mutable_optimizer()->mutable_ftrl()->set_learning_rate(0.5f);
+  Store store;
+  MU_ASSERT_OK(store.Configure(model, 0));
+  const auto directory = store.directory();
+  pb::PushRequest request;
+  request.set_rate_scale(0.5f);
+  request.add_variables()->set_variable(kBias);
+  auto& rows = *request.add_tables();
+  rows.set_table(kUsers);
+  rows.add_partitions(0);
+  rows.add_counts(1);
+  const std::string payload =
+      Bytes<int64_t>({ids_[0]}) + Bytes<float>({7, 0}) + Bytes<float>({1, 1, 1, 1});
+  MU_ASSERT_OK_AND_ASSIGN(PushPlan plan, PushPlan::Check(*directory, request, payload, &threads_));
+  AdmittedPush push;
+  push.staleness.gradients = {
+      {.key = {PartitionKey::Kind::kVariable, kBias}, .read = std::nullopt, .late = 4},
+      {.key = {PartitionKey::Kind::kTable, kUsers}, .read = std::nullopt, .late = 2}};
+  plan.Discount(push, pb::STALENESS_DISCOUNT_INVERSE);
+  EXPECT_EQ(plan.variables()[0].rates.factor, 0.125f);
+  EXPECT_EQ(plan.variables()[0].rates.rate, 0.0625f);
+  EXPECT_EQ(plan.rates()[0].factor, 0.25f);
+  plan.Apply();
+  float bias = 0, row[kDim] = {};
+  directory->variable(kBias)->partitions[0]->Read(&bias);
+  directory->table(kUsers)->partitions[0]->Pull({ids_[0]}, /*read_only=*/true, row);
+  EXPECT_EQ(bias, -0.125f * 7 / ((1 + 7) / 0.5f));
+  for (const float value : row) EXPECT_EQ(value, -0.25f / ((1 + 1) / 0.5f));
 }
 
 TEST_F(PushPlanTest, ARateBeyondAFloatIsRefused) {

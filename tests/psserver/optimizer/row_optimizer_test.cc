@@ -2,6 +2,7 @@
 // What the arithmetic is compared with is in optimizer_reference_test.cc.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -110,7 +111,9 @@ TEST_P(RowOptimizerTest, RowsWithTheirSlotsBehindThemAreSpans) {
   }
 }
 
+// But for FTRL, whose sums are of one rate (ftrl_test.cc).
 TEST_P(RowOptimizerTest, AScaledRateIsThatRate) {
+  if (GetParam().proto.has_ftrl()) return;
   const RowOptimizer full = Of(11), half(ScaleLearningRate(GetParam().proto, 0.5f), 11);
   Spans scaled(full, 2, 11), expected(full, 2, 11);
   for (uint64_t step = 1; step <= 3; ++step) {
@@ -134,6 +137,31 @@ TEST_P(RowOptimizerTest, ZeroGradientsAndZeroRatesStayFinite) {
   optimizer.ApplyRows(RatesOf(optimizer, 2, 0), spans.values.data(), spans.slots.data(),
                       Random(22, 1).data(), 2);
   EXPECT_EQ(spans.values, before) << "a rate of 0";
+}
+
+// Without a gradient a step is the optimizer's own decay and momentum. Nothing of that may be made
+// from a sum over steps of other rates, which the rate of now would reinterpret.
+TEST_P(RowOptimizerTest, AStepAfterAFallOfTheRateMovesByItsPartOfTheStep) {
+  constexpr uint64_t kSteps = 500;
+  constexpr float kFactor = 0.1f;
+  const RowOptimizer optimizer = Of(11);
+  Spans before(optimizer, 2, 11);
+  for (uint64_t step = 1; step <= kSteps; ++step) {
+    optimizer.ApplyRows(RatesOf(optimizer, step), before.values.data(), before.slots.data(),
+                        Random(22, step).data(), 2);
+  }
+  Spans whole = before, part = before;
+  const std::vector<float> zeros(22);
+  optimizer.ApplyRows(RatesOf(optimizer, kSteps + 1), whole.values.data(), whole.slots.data(),
+                      zeros.data(), 2);
+  optimizer.ApplyRows(RatesOf(optimizer, kSteps + 1, kFactor), part.values.data(),
+                      part.slots.data(), zeros.data(), 2);
+  for (size_t i = 0; i < before.values.size(); ++i) {
+    const float x = before.values[i];
+    const float rounding = 1e-6f * std::max({1.0f, std::abs(x), std::abs(whole.values[i])});
+    EXPECT_NEAR(part.values[i] - x, kFactor * (whole.values[i] - x), rounding) << i;
+  }
+  EXPECT_EQ(part.slots, whole.slots);
 }
 
 TEST_P(RowOptimizerTest, TheStepsPlaceMattersToThoseThatNeedIt) {
