@@ -27,7 +27,7 @@ bool Coordinator::UsePartitionCountsOf(const std::string& directory) {
 
 bool Coordinator::UsePartitionCountsOf(const std::string& directory, const WarmStartSpec& spec) {
   return impl_->checkpoints.UsePartitionCountsOf(
-      directory, [&spec](const std::string& table) { return NameInModel(spec, table); });
+      directory, [&spec](const std::string& table) { return NamesInModel(spec, table); });
 }
 
 void Coordinator::StartFresh() { impl_->checkpoints.StartFresh(); }

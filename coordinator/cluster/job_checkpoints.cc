@@ -45,13 +45,17 @@ absl::StatusOr<std::string> JobCheckpoints::Parent() const {
 }
 
 bool JobCheckpoints::UsePartitionCountsOf(
-    const std::string& directory, const std::function<std::string(const std::string&)>& rename) {
+    const std::string& directory,
+    const std::function<std::vector<std::string>(const std::string&)>& names_of) {
   const auto manifest = ReadManifest(directory);
   if (!manifest.ok()) return false;
   MutexLock lock(&mutex_);
   for (const pb::TableProto& table : manifest->tables()) {
-    const std::string name = rename == nullptr ? table.name() : rename(table.name());
-    if (!name.empty()) partitions_[name] = table.partitions();
+    if (names_of == nullptr) {
+      partitions_[table.name()] = table.partitions();
+      continue;
+    }
+    for (const std::string& name : names_of(table.name())) partitions_[name] = table.partitions();
   }
   return true;
 }

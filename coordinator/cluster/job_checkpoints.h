@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
@@ -28,10 +29,10 @@ class JobCheckpoints {
 
   // Takes the numbers of partitions of the checkpoint's tables. Returns false and changes nothing
   // if the manifest cannot be read.
-  // `rename` says what a table of it is called here; empty: it is none of this job's.
+  // `names_of` says what a table of it is called here; empty: it is none of this job's.
   bool UsePartitionCountsOf(
       const std::string& directory,
-      const std::function<std::string(const std::string& table)>& rename = nullptr);
+      const std::function<std::vector<std::string>(const std::string& table)>& names_of = nullptr);
   // Of the table with this name; 0: not known.
   uint32_t PartitionsOf(const std::string& table) const;
 

@@ -184,13 +184,14 @@ absl::Status ToStatus(const std::vector<WarmStartProblem>& problems) {
                                                  " problems): ", absl::StrJoin(texts, "; ")));
 }
 
-std::string NameInModel(const WarmStartSpec& spec, const std::string& from) {
-  if (spec.map.empty()) return from;
+std::vector<std::string> NamesInModel(const WarmStartSpec& spec, const std::string& from) {
+  if (spec.map.empty()) return {from};
+  std::vector<std::string> names;
   for (const WarmStartSpec::Rename& rename : spec.map) {
     if (auto own = Renamed(from, rename.from, rename.to.empty() ? rename.from : rename.to))
-      return *std::move(own);
+      names.push_back(*std::move(own));
   }
-  return "";
+  return names;
 }
 
 }  // namespace mu

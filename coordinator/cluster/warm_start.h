@@ -43,7 +43,8 @@ muster::TakenValuesProto PlanWarmStart(const WarmStartSpec& spec,
 // INVALID_ARGUMENT naming the first few problems; OK without one.
 absl::Status ToStatus(const std::vector<WarmStartProblem>& problems);
 
-// What a name of the checkpoint is called in the model; empty: nothing of it is taken.
-std::string NameInModel(const WarmStartSpec& spec, const std::string& from);
+// What a name of the checkpoint is called in the model: none if nothing of it is taken, several if
+// it begins several.
+std::vector<std::string> NamesInModel(const WarmStartSpec& spec, const std::string& from);
 
 }  // namespace mu

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -33,10 +34,11 @@ class FileLoader {
   absl::Status LoadTensors() {
     MU_RETURN_IF_ERROR(SumHeader());
     for (const TensorEntry& entry : file_.reader.entries()) {
-      const auto use = file_.uses.find(&entry);
-      if (use != file_.uses.end()) {
-        MU_RETURN_IF_ERROR(use->second.table != nullptr ? LoadRows(entry, use->second)
-                                                        : LoadVariable(entry, use->second));
+      const auto found = file_.uses.find(&entry);
+      if (found != file_.uses.end()) {
+        const std::vector<LoadPlan::Use>& uses = found->second;
+        MU_RETURN_IF_ERROR(uses.front().table != nullptr ? LoadRows(entry, uses)
+                                                         : LoadVariables(entry, uses));
       } else {
         MU_RETURN_IF_ERROR(
             Stream(entry, 1, [](uint64_t, const char*, size_t) { return absl::OkStatus(); }));
@@ -99,52 +101,71 @@ class FileLoader {
     return absl::OkStatus();
   }
 
-  absl::Status LoadVariable(const TensorEntry& entry, const LoadPlan::Use& use) {
-    VariablePartition* const partition = use.variable->partitions[use.partition].get();
+  absl::Status LoadVariables(const TensorEntry& entry, const std::vector<LoadPlan::Use>& uses) {
     if (entry.end == entry.begin) return absl::OkStatus();
     return Stream(entry, entry.end - entry.begin, [&](uint64_t, const char* bytes, size_t) {
-      if (use.part == 0) {
-        partition->Assign(bytes);
-      } else {
-        partition->SetSlot(use.part - 1, reinterpret_cast<const float*>(bytes));
+      for (const LoadPlan::Use& use : uses) {
+        VariablePartition* const partition = use.variable->partitions[use.partition].get();
+        if (use.part == 0) {
+          partition->Assign(bytes);
+        } else {
+          partition->SetSlot(use.part - 1, reinterpret_cast<const float*>(bytes));
+        }
       }
       return absl::OkStatus();
     });
   }
 
-  absl::Status LoadRows(const TensorEntry& entry, const LoadPlan::Use& use) {
-    TablePartition* const partition = use.table->partitions[use.partition].get();
-    const TableDefinition::Columns columns = use.table->definition->ColumnsOf(use.part);
-    const size_t row_bytes = columns.count * sizeof(float);
-    MU_RETURN_IF_ERROR(ReadIds(*use.ids, *partition));
-    if (use.part == 0) loaded_->rows += ids_.size();
+  // The plan has seen that a row has as many numbers in each of them as in the file, whose ids they
+  // share.
+  absl::Status LoadRows(const TensorEntry& entry, const std::vector<LoadPlan::Use>& uses) {
+    MU_RETURN_IF_ERROR(ReadIds(*uses.front().ids));
+    for (const LoadPlan::Use& use : uses) {
+      MU_RETURN_IF_ERROR(CheckIds(*use.table->partitions[use.partition]));
+      if (use.part == 0) loaded_->rows += ids_.size();
+    }
+    const size_t row_bytes =
+        uses.front().table->definition->ColumnsOf(uses.front().part).count * sizeof(float);
     return Stream(entry, row_bytes, [&](uint64_t offset, const char* bytes, size_t size) {
       const auto ids = absl::MakeConstSpan(ids_).subspan(offset / row_bytes, size / row_bytes);
-      if (new_slots_) {
-        initial_.resize(ids.size() * use.table->definition->dim);
-        partition->Pull(ids, /*read_only=*/false, initial_.data());
+      for (const LoadPlan::Use& use : uses) {
+        const TableDefinition& table = *use.table->definition;
+        TablePartition* const partition = use.table->partitions[use.partition].get();
+        const TableDefinition::Columns columns = table.ColumnsOf(use.part);
+        if (new_slots_) {
+          initial_.resize(ids.size() * table.dim);
+          partition->Pull(ids, /*read_only=*/false, initial_.data());
+        }
+        partition->SetColumns(ids, columns.begin, columns.count,
+                              reinterpret_cast<const float*>(bytes));
       }
-      partition->SetColumns(ids, columns.begin, columns.count,
-                            reinterpret_cast<const float*>(bytes));
       return absl::OkStatus();
     });
   }
 
   // Into ids_, unless they are there.
-  absl::Status ReadIds(const TensorEntry& entry, const TablePartition& partition) {
+  absl::Status ReadIds(const TensorEntry& entry) {
     if (ids_of_ == &entry) return absl::OkStatus();
     ids_of_ = nullptr;
+    held_by_.clear();
     ids_.resize((entry.end - entry.begin) / sizeof(int64_t));
     MU_RETURN_IF_ERROR(file_.reader.Read(entry, 0, ids_.data(), ids_.size() * sizeof(int64_t)));
+    ids_of_ = &entry;
+    return absl::OkStatus();
+  }
+
+  // That the partition holds all of ids_.
+  absl::Status CheckIds(const TablePartition& partition) {
+    if (held_by_.contains(&partition)) return absl::OkStatus();
     for (const int64_t id : ids_) {
       if (!partition.Holds(id)) {
         return absl::DataLossError(
-            absl::StrCat("the checkpoint's ", entry.name, " holds id ", id,
+            absl::StrCat("the checkpoint's ", ids_of_->name, " holds id ", id,
                          ", which does not belong there; was the table's size or number of "
                          "partitions another one?"));
       }
     }
-    ids_of_ = &entry;
+    held_by_.insert(&partition);
     return absl::OkStatus();
   }
 
@@ -194,6 +215,7 @@ class FileLoader {
   std::vector<float> initial_;
   const TensorEntry* ids_of_ = nullptr;
   std::vector<int64_t> ids_;
+  std::set<const TablePartition*> held_by_;  // hold all of ids_
 };
 
 }  // namespace
@@ -231,8 +253,10 @@ absl::Status LoadValues(const StoreDirectory& store, const std::string& director
   // All of a variable is there already, rows are not.
   uint64_t bytes = UsageOf(store).bytes;
   for (const LoadPlan::File& file : plan.files()) {
-    for (const auto& [entry, use] : file.uses) {
-      if (use.table != nullptr) bytes += entry->end - entry->begin;
+    for (const auto& [entry, uses] : file.uses) {
+      for (const LoadPlan::Use& use : uses) {
+        if (use.table != nullptr) bytes += entry->end - entry->begin;
+      }
     }
   }
   MU_RETURN_IF_ERROR(reserve(bytes));

@@ -133,7 +133,7 @@ absl::Status LoadPlan::AddVariable(const StoredVariable& variable, uint32_t p) {
     MU_RETURN_IF_ERROR(Expect(*file,
                               VariableTensorName(name, p, part == 0 ? "value" : SlotPart(part - 1)),
                               dtype, VariablePartShape(definition, p, part), &entry));
-    file->uses[entry] = {&variable, nullptr, p, part, nullptr};
+    file->uses[entry].push_back({&variable, nullptr, p, part, nullptr});
   }
   return absl::OkStatus();
 }
@@ -156,7 +156,7 @@ absl::Status LoadPlan::AddTable(const StoredTable& table, uint32_t p) {
     MU_RETURN_IF_ERROR(Expect(*file,
                               TableTensorName(name, p, part == 0 ? "values" : SlotPart(part - 1)),
                               kFloat32, {rows, columns}, &entry));
-    file->uses[entry] = {nullptr, &table, p, part, ids};
+    file->uses[entry].push_back({nullptr, &table, p, part, ids});
   }
   return absl::OkStatus();
 }

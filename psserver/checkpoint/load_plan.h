@@ -46,7 +46,8 @@ class LoadPlan {
   struct File {
     const muster::CheckpointFileProto* proto;
     SafetensorsReader reader;
-    std::map<const TensorEntry*, Use> uses;
+    // Several of a tensor, where a warm start gives its values to several variables or tables.
+    std::map<const TensorEntry*, std::vector<Use>> uses;
     std::vector<Use> partitions;  // taken from this file: part means nothing
   };
 

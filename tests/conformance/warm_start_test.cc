@@ -125,6 +125,46 @@ TEST(Conformance, BeginsWithSomeValuesOfAnotherModel) {
   }
 }
 
+// The model has more servers than the other one, hence tables of more partitions by default: both
+// tables get those of their source.
+TEST(Conformance, OneTableBeginsTwo) {
+  const EmbeddingTableSpec users = {.name = "user", .rows = 1000, .dim = 4};
+  std::vector<int64_t> ids(1000);
+  for (int64_t i = 0; i < 1000; ++i) ids[static_cast<size_t>(i)] = i;
+  MU_ASSERT_OK_AND_ASSIGN(auto small, TestCluster::Start({.workers = 1, .ps = 1}));
+  Coordinator& first = small->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table, first.CreateEmbeddingTable(users));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Function train, first.DefineFunction("train", [&](FunctionBuilder& f) {
+        f.Minimize(ReduceSum(Square(
+            EmbeddingLookup(table, ConstantTensor(Tensor::Of<int64_t>({3}, {1, 5, 7}))) - 1.0f)));
+      }));
+  Checkpointer checkpointer(&first, OnRequest(small->directory() + "/checkpoints"));
+  first.Schedule(train, {.steps = 3});
+  MU_ASSERT_OK_AND_ASSIGN(const std::string checkpoint, checkpointer.TakeWhole());
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor trained, first.ReadRows(table, ids));
+  ASSERT_NE(trained.flat<float>()[4], 0);
+
+  MU_ASSERT_OK_AND_ASSIGN(auto large, TestCluster::Start({.ps = 5}));
+  Coordinator& second = large->coordinator();
+  Checkpointer second_checkpointer(&second, OnRequest(large->directory() + "/checkpoints"));
+  const WarmStartSpec spec{.map = {{"user", "member"}, {"user", "guest"}}};
+  ASSERT_TRUE(second.UsePartitionCountsOf(checkpoint, spec));
+  std::vector<EmbeddingTable> begun;
+  for (const char* name : {"member", "guest"}) {
+    EmbeddingTableSpec renamed = users;
+    renamed.name = name;
+    MU_ASSERT_OK_AND_ASSIGN(EmbeddingTable created, second.CreateEmbeddingTable(renamed));
+    begun.push_back(std::move(created));
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const pb::TakenValuesProto taken, second.WarmStart(checkpoint, spec));
+  EXPECT_EQ(taken.names_size(), 2);
+  for (const EmbeddingTable& its : begun) {
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor rows, second.ReadRows(its, ids));
+    EXPECT_EQ(rows.flat<float>(), trained.flat<float>());
+  }
+}
+
 // Tables have more partitions by default where there are more servers. Not if the job has a
 // checkpoint.
 TEST(Conformance, ContinuesWithMoreServersThanTheDefaultIsFor) {

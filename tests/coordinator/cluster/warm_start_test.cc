@@ -73,9 +73,17 @@ TEST_F(WarmStartTest, ByAMapOfNames) {
               ElementsAre("member=user", "tower/w0=deep/w0", "tower/w1=deep/w1"));
   EXPECT_THAT(problems_, IsEmpty());
   EXPECT_THAT(Plan({.map = {{"bias", ""}}}), ElementsAre("bias=bias"));
-  EXPECT_EQ(NameInModel({.map = {{"user", "member"}}}, "user"), "member");
-  EXPECT_EQ(NameInModel({.map = {{"user", "member"}}}, "item"), "");
-  EXPECT_EQ(NameInModel({}, "item"), "item");
+  EXPECT_THAT(NamesInModel({.map = {{"user", "member"}}}, "user"), ElementsAre("member"));
+  EXPECT_THAT(NamesInModel({.map = {{"user", "member"}}}, "item"), IsEmpty());
+  EXPECT_THAT(NamesInModel({}, "item"), ElementsAre("item"));
+}
+
+TEST_F(WarmStartTest, OneSourceMayBeginSeveral) {
+  AddTable(&model_, "guest", 100, 64);
+  const WarmStartSpec spec{.map = {{"user", "member"}, {"user", "guest"}}};
+  EXPECT_THAT(Plan(spec), ElementsAre("member=user", "guest=user"));
+  EXPECT_THAT(problems_, IsEmpty());
+  EXPECT_THAT(NamesInModel(spec, "user"), ElementsAre("member", "guest"));
 }
 
 TEST_F(WarmStartTest, WithoutAMapWhatBothHave) {

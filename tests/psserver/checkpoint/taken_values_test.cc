@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status.h"
 #include "common/checkpoint/safetensors.h"
@@ -152,6 +153,119 @@ TEST_F(TakenValuesTest, OnlyWhatIsNamed) {
   MU_ASSERT_OK(LoadCheckpoint(*mine_.directory(), Path("other"), files_, 0, &take).status());
   EXPECT_THAT(Held("variables/new/w/0/value"), ElementsAre(1, 2, 3, 4));
   EXPECT_THAT(Held("tables/new/t/1/values"), IsEmpty());
+}
+
+// A second variable and a second table of the same source.
+class SeveralTakenTest : public TakenValuesTest {
+ protected:
+  // The second table has `rows` rows in `partitions` partitions.
+  static pb::RoutingProto TwoOfEach(uint64_t rows, uint32_t partitions) {
+    pb::RoutingProto routing = Model("new/w", "new/t");
+    const pb::RoutingProto second = Model("new/w2", "new/t2");
+    *routing.add_variables() = second.variables(0);
+    routing.mutable_variables(1)->set_id(3);
+    *routing.add_tables() = second.tables(0);
+    pb::TableProto* const table = routing.mutable_tables(1);
+    table->set_id(4);
+    table->set_rows(rows);
+    table->set_partitions(partitions);
+    table->clear_placement();
+    for (uint32_t p = 0; p < partitions; ++p) table->add_placement(0);
+    return routing;
+  }
+  void Configure(const pb::RoutingProto& routing) { MU_ASSERT_OK(mine_.Configure(routing, 0)); }
+  absl::StatusOr<LoadedCheckpoint> Load(
+      const std::vector<std::pair<std::string, std::string>>& names, bool slots) {
+    const auto take = Take(names, slots);
+    MU_RETURN_IF_ERROR(VerifyCheckpointFiles(*mine_.directory(), Path("other"), files_, &take));
+    return LoadCheckpoint(*mine_.directory(), Path("other"), files_, 0, &take);
+  }
+};
+
+TEST_F(SeveralTakenTest, EachGetsTheValuesOfItsSource) {
+  Configure(TwoOfEach(6, kPartitions));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const LoadedCheckpoint loaded,
+      Load({{"new/w", "old/w"}, {"new/w2", "old/w"}, {"new/t", "old/t"}, {"new/t2", "old/t"}},
+           /*slots=*/false));
+  EXPECT_EQ(loaded.rows, 4u) << "two in each table";
+  for (const char* variable : {"variables/new/w/0/", "variables/new/w2/0/"}) {
+    EXPECT_THAT(Held(absl::StrCat(variable, "value")), ElementsAre(1, 2, 3, 4)) << variable;
+    EXPECT_THAT(Held(absl::StrCat(variable, "slot_0")), Each(kFresh)) << variable;
+  }
+  for (const char* table : {"tables/new/t/", "tables/new/t2/"}) {
+    EXPECT_THAT(Held(absl::StrCat(table, "0/values")), ElementsAre(20, 21)) << table;
+    EXPECT_THAT(Held(absl::StrCat(table, "1/values")), ElementsAre(10, 11)) << table;
+    EXPECT_THAT(Held(absl::StrCat(table, "0/slot_0")), ElementsAre(kFresh, kFresh)) << table;
+    EXPECT_THAT(Held(absl::StrCat(table, "1/slot_0")), ElementsAre(kFresh, kFresh)) << table;
+  }
+}
+
+TEST_F(SeveralTakenTest, EachGetsItsSlots) {
+  Configure(TwoOfEach(6, kPartitions));
+  MU_ASSERT_OK(
+      Load({{"new/w", "old/w"}, {"new/w2", "old/w"}, {"new/t", "old/t"}, {"new/t2", "old/t"}},
+           /*slots=*/true)
+          .status());
+  for (const char* variable : {"variables/new/w/0/", "variables/new/w2/0/"}) {
+    EXPECT_THAT(Held(absl::StrCat(variable, "value")), ElementsAre(1, 2, 3, 4)) << variable;
+    EXPECT_THAT(Held(absl::StrCat(variable, "slot_0")), ElementsAre(5, 6, 7, 8)) << variable;
+  }
+  for (const char* table : {"tables/new/t/", "tables/new/t2/"}) {
+    EXPECT_THAT(Held(absl::StrCat(table, "1/values")), ElementsAre(10, 11)) << table;
+    EXPECT_THAT(Held(absl::StrCat(table, "0/slot_0")), ElementsAre(40, 41)) << table;
+    EXPECT_THAT(Held(absl::StrCat(table, "1/slot_0")), ElementsAre(20, 21)) << table;
+  }
+}
+
+// One of them has no optimizer: only the other takes the slot.
+TEST_F(SeveralTakenTest, OneIsFrozen) {
+  pb::RoutingProto routing = TwoOfEach(6, kPartitions);
+  routing.mutable_variables(0)->clear_optimizer();
+  routing.mutable_variables(0)->set_trainable(false);
+  routing.mutable_tables(0)->clear_optimizer();
+  Store frozen;
+  MU_ASSERT_OK(frozen.Configure(routing, 0));
+  const auto take = Take(
+      {{"new/w", "old/w"}, {"new/w2", "old/w"}, {"new/t", "old/t"}, {"new/t2", "old/t"}}, true);
+  MU_ASSERT_OK(LoadCheckpoint(*frozen.directory(), Path("other"), files_, 0, &take).status());
+  const auto directory = frozen.directory();
+  for (const uint32_t id : {1, 3}) {
+    float value[4] = {};
+    directory->variable(id)->partitions[0]->Read(value);
+    EXPECT_THAT(value, ElementsAre(1, 2, 3, 4)) << id;
+  }
+  for (const uint32_t id : {2, 4}) {
+    float row[2] = {};
+    directory->table(id)->partitions[0]->Pull({2}, /*read_only=*/true, row);
+    EXPECT_THAT(row, ElementsAre(20, 21)) << id;
+  }
+}
+
+TEST_F(SeveralTakenTest, OneOfThemDoesNotFit) {
+  // Another shape.
+  pb::RoutingProto routing = TwoOfEach(6, kPartitions);
+  routing.mutable_variables(1)->mutable_shape()->set_dims(0, 5);
+  Configure(routing);
+  const auto loaded = Load({{"new/w", "old/w"}, {"new/w2", "old/w"}}, /*slots=*/false);
+  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kFailedPrecondition) << loaded.status();
+  // It is found before anything is changed.
+  EXPECT_THAT(Held("variables/new/w/0/value"), Each(0));
+}
+
+TEST_F(SeveralTakenTest, ATableOfMorePartitionsThanItsSource) {
+  Configure(TwoOfEach(6, kPartitions + 1));
+  const auto loaded = Load({{"new/t", "old/t"}, {"new/t2", "old/t"}}, /*slots=*/false);
+  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kDataLoss) << loaded.status();
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("tables/old/t/2/ids"));
+}
+
+// The ids are read once for both, and belong to the first one only.
+TEST_F(SeveralTakenTest, ATableOfFewerRowsThanItsSource) {
+  Configure(TwoOfEach(2, kPartitions));
+  const auto loaded = Load({{"new/t", "old/t"}, {"new/t2", "old/t"}}, /*slots=*/false);
+  EXPECT_EQ(loaded.status().code(), absl::StatusCode::kDataLoss) << loaded.status();
+  EXPECT_THAT(std::string(loaded.status().message()), HasSubstr("holds id 2"));
 }
 
 TEST_F(TakenValuesTest, WhatTheFilesDoNotHave) {
