@@ -50,13 +50,14 @@ struct PsServerOptions {
   // Memory for values and slots of the job and for views, in bytes: from there on pulls that may
   // create rows are refused, and views that need more. 0: any.
   uint64_t most_values = 0;
-  // A push that has waited so long ends the save.
+  // A save that writes nothing for so long is ended, if pushes wait for its copies.
   absl::Duration most_wait = absl::Seconds(10);
   // Threads for products; 0: as many as the machine has cores, 16 at most.
   int compute_threads = 0;
   // Tests stop calls at these moments: "push" (admitted, about to be applied), "cut" (prepared,
-  // about to be taken), "view" (its files are open, about to be read), "view pull" (admitted) and
-  // "product" (of one partition, about to be computed).
+  // about to be taken), "save" (a piece of the cut is about to be read), "round" (about to be
+  // applied), "view" (its files are open, about to be read), "view pull" (admitted) and "product"
+  // (of one partition, about to be computed).
   std::function<void(absl::string_view moment)> at = [](absl::string_view) {};
 };
 
@@ -104,7 +105,8 @@ class PsServer {
   // for bad requests, of which nothing is applied; FAILED_PRECONDITION (ERROR_STALE) below the
   // low-water mark; ABORTED (ERROR_STALE, IsTooLate) for gradients that are later than the request
   // allows; RESOURCE_EXHAUSTED (IsAppliedFull) without room to remember it.
-  // Gradients that are products are not computed if `abandoned` says by then that nobody waits.
+  // A push that waited is not applied, and products are not computed, if `abandoned` says by then
+  // that nobody waits.
   void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done,
             std::function<bool()> abandoned = nullptr);
   // Applies the mean of a synchronous round's pushes, which Push has kept, once, and drops what
@@ -172,8 +174,9 @@ class PsServer {
                 absl::Span<const char> payload, const PushDone& done);
   // When one of the threads that compute is free: those of the transport must not be kept.
   void Compute(std::function<void()> task);
-  // Until copies have room, which the writer of a checkpoint makes.
-  void WaitForCopies();
+  // Until copies have room, which the writer of a checkpoint makes; ends its save if it does not
+  // move for most_wait. False: `abandoned` says that nobody waits for the push any more.
+  bool WaitForCopies(const std::function<bool()>& abandoned = nullptr);
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,
                const PushDone& done);
   // Carries out what was decided. `check` changes nothing, so a cut need not wait for it; `apply`

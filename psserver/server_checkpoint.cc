@@ -128,10 +128,13 @@ absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request,
   // A restore ends the cut, too, when the writer hangs in the disk.
   reading->OnEnd([&cut] { (*cut)->End(); });
   const auto read = [&](const std::function<void()>& piece) -> absl::Status {
+    copies_.Wrote();  // the piece before
     if (copies_.failed())
       return absl::AbortedError(
           "the save was ended: no memory for copies of what changed meanwhile");
-    return piece == nullptr ? reading->GoOn() : reading->Read(piece);
+    if (piece == nullptr) return reading->GoOn();
+    options_.at("save");
+    return reading->Read(piece);
   };
   const auto saved = [&] {
     const WorkProgress::Scope executing(&progress_);

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "common/base/status.h"
 #include "common/client/too_late.h"
 #include "common/rpc/frame.h"
@@ -31,8 +33,10 @@ void PsServer::Push(const Buffer& frame, PushDone done, std::function<bool()> ab
     });
   } else if (request->round() == 0 && !copies_.HasRoom()) {
     // A thread of the transport must not wait.
-    waiting_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
-      WaitForCopies();
+    waiting_.Post([this, frame, request, payload = *payload, done = std::move(done),
+                   abandoned = std::move(abandoned)] {
+      // A disk may be slow for minutes: a push that is sent again and again must not pile up here.
+      if (!WaitForCopies(abandoned)) return done(absl::CancelledError("nobody waits for the push"));
       PushNow(*request, payload, done);
     });
   } else {
@@ -46,15 +50,22 @@ void PsServer::TakePush(const Buffer& frame, const pb::PushRequest& request,
   PushNow(request, payload, done);
 }
 
-void PsServer::WaitForCopies() {
+bool PsServer::WaitForCopies(const std::function<bool()>& abandoned) {
   ScopedTimer timing(push_wait_timer_);
-  if (copies_.WaitForRoom(options_.most_wait)) return;
+  if (copies_.WaitForRoom(options_.most_wait, abandoned)) return true;
+  if (abandoned != nullptr && abandoned()) return false;
+  std::shared_ptr<SaveReading> reading;
   {
     MutexLock lock(&mutex_);
-    core_.CancelSave(
-        "parameters change faster than they can be written, and the copies take too much memory");
+    core_.CancelSave(absl::StrCat("nothing was written for ",
+                                  absl::FormatDuration(options_.most_wait),
+                                  ", while copies of what changes take all of their memory"));
+    reading = reading_;
   }
+  // Lets the copies go, even if the writer hangs in the disk.
+  if (reading != nullptr) reading->End();
   (void)copies_.WaitForRoom(options_.most_wait);
+  return true;
 }
 
 void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> payload,

@@ -5,8 +5,10 @@
 // Thread safe.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <functional>
 
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
@@ -22,18 +24,28 @@ class CutCopies {
     if (bytes == 0) return;
     MutexLock lock(&mutex_);
     bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+    moved_at_ = SteadyNow();
     released_.SignalAll();
+  }
+  // The writer has written one more piece.
+  void Wrote() {
+    MutexLock lock(&mutex_);
+    moved_at_ = SteadyNow();
   }
   bool HasRoom() const {
     return bytes_.load(std::memory_order_relaxed) <= limit_.load(std::memory_order_relaxed);
   }
-  // False if there was no room all that time.
-  bool WaitForRoom(absl::Duration timeout) {
-    const absl::Time until = SteadyNow() + timeout;
+  // However long that takes, as long as something is released or written. False: there was no room
+  // and nothing was for `timeout`; or `abandoned`, which may be null and is asked again and again,
+  // says that nobody waits any more.
+  bool WaitForRoom(absl::Duration timeout, const std::function<bool()>& abandoned = nullptr) {
+    const absl::Time begun = SteadyNow();
     MutexLock lock(&mutex_);
     while (!HasRoom()) {
-      const absl::Duration left = until - SteadyNow();
+      if (abandoned != nullptr && abandoned()) return false;
+      absl::Duration left = std::max(begun, moved_at_) + timeout - SteadyNow();
       if (left <= absl::ZeroDuration()) return false;
+      if (abandoned != nullptr) left = std::min(left, kAskAgain);
       released_.WaitFor(&mutex_, left);
     }
     return true;
@@ -46,11 +58,14 @@ class CutCopies {
   void ClearFailure() { failed_.store(false); }
 
  private:
+  static constexpr absl::Duration kAskAgain = absl::Seconds(1);
+
   std::atomic<size_t> bytes_{0};
   std::atomic<size_t> limit_{static_cast<size_t>(-1)};
   std::atomic<bool> failed_{false};
   Mutex mutex_;
   CondVar released_;
+  absl::Time moved_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // by SteadyNow
 };
 
 }  // namespace mu
