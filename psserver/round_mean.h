@@ -17,6 +17,7 @@ namespace mu {
 // A push of which the server keeps the gradients until its round is applied. Checked.
 struct KeptPush {
   Buffer frame;  // what `plan` looks into
+  // Keeps the partitions, even if Configure replaces the state while the round is applied.
   std::shared_ptr<const StoreDirectory> directory;
   PushPlan plan;
 };

@@ -47,6 +47,7 @@ RoundBuffer::Turn RoundBuffer::Begin(uint64_t round, const std::vector<PushId>& 
 void RoundBuffer::Applied(uint32_t updates) {
   MU_CHECK(applying_);
   applying_ = false;
+  if (std::exchange(reset_, false)) return Reset();
   applied_ = round_;
   updates_ = updates;
   if (!MU_SERVER_BROKEN(round_repeats)) kept_.clear();
@@ -58,10 +59,10 @@ void RoundBuffer::DropBelow(uint64_t function) {
 }
 
 void RoundBuffer::Reset() {
-  MU_CHECK(!applying_);
   if (MU_SERVER_BROKEN(kept_contributions)) return;
   kept_.clear();
-  round_ = applied_ = 0;
+  reset_ = applying_;
+  if (!applying_) round_ = applied_ = 0;
 }
 
 }  // namespace mu

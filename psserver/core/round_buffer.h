@@ -55,6 +55,7 @@ class RoundBuffer {
   // Functions below the low-water mark are finished or cancelled.
   void DropBelow(uint64_t function);
   // A new generation: what was kept was computed from another state, and rounds may begin anywhere.
+  // A round that is being applied belongs to the state before; it is forgotten at Applied.
   void Reset();
 
   bool applying() const { return applying_; }
@@ -65,6 +66,7 @@ class RoundBuffer {
   uint32_t updates_ = 0;  // of it
   uint64_t round_ = 0;    // of what is kept
   bool applying_ = false;
+  bool reset_ = false;  // while a round is being applied
   std::map<PushId, Gradients> kept_;
 };
 

@@ -144,7 +144,8 @@ class ServerCore {
   // FAILED_PRECONDITION (ERROR_STALE) for a round before the last that was applied.
   RoundTurn BeginRound(int64_t now_ns, const muster::RequestContext& context, uint64_t round,
                        const std::vector<PushId>& set);
-  // `updates` partitions were changed. May end the waiting of a cut and of a restore.
+  // `updates` partitions were changed. May end the waiting of a cut and of a restore. UNAVAILABLE
+  // if Configure replaced the state meanwhile: the round changed one that is gone.
   PushAnswer EndRound(int64_t now_ns, uint32_t updates);
 
   // OK: no push below context.low_water begins any more. When FenceHolds says that none is in

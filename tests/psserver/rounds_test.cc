@@ -1,10 +1,12 @@
 // Synchronous rounds between sessions and a server: what the mean of a round is.
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/psserver/cluster.h"
+#include "tests/psserver/stop.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -129,6 +131,69 @@ TEST_F(RoundsTest, ARoundIsAppliedOnceAndWithoutWhatIsNotInItsSet) {
   EXPECT_EQ(values.bias, -3.5f);
   EXPECT_EQ(values.steps, 5);
   EXPECT_EQ(values.rows, (std::vector<float>{-2.5, -2.5, -2.5, -2.5, -1, -1, -1, -1}));
+}
+
+// The round goes on with the partitions that it has, which nobody reads any more.
+TEST(RoundsOfTwoCoordinators, TheNewerOneMayReplaceTheStateWhileARoundIsApplied) {
+  testing::Stop stop;
+  PsCluster cluster(1, Model(), {}, {.at = [&stop](absl::string_view moment) { stop.At(moment); }});
+  MU_ASSERT_OK(cluster.Configure());
+  const auto contribute = [&] {
+    PsSession session(&cluster.client(), {.context = cluster.context(),
+                                          .function = 1,
+                                          .job_step = 1,
+                                          .round = kRound,
+                                          .most_contributions = 1});
+    const float gradient = 1;
+    const std::vector<int64_t> ids = {8};
+    const std::vector<float> row(4, 1.0f);
+    const VariableWrite variables[] = {{kBias, VariableWrite::kGradient, &gradient}};
+    const RowsWrite tables[] = {{kUsers, ids, row.data()}};
+    MU_EXPECT_OK(session.Push(variables, tables));
+  };
+  const auto commit = [&] {
+    pb::CommitRoundRequest request;
+    *request.mutable_context() = cluster.context();
+    request.set_round(kRound);
+    request.add_contributions()->set_function(1);
+    request.mutable_contributions(0)->set_weight(1);
+    return cluster.server(0).CommitRound(request);
+  };
+  contribute();
+  stop.Hold("round");
+  absl::StatusOr<pb::CommitRoundReply> applied = absl::InternalError("no answer");
+  std::thread committing([&] { applied = commit(); });
+  stop.AwaitCalls("round", 1);
+  pb::ConfigurePsRequest configure;
+  *configure.mutable_context() = cluster.context();
+  configure.mutable_context()->set_epoch(2);
+  *configure.mutable_routing() = Model();
+  for (auto* optimizer :
+       {configure.mutable_routing()->mutable_variables(kBias)->mutable_optimizer(),
+        configure.mutable_routing()->mutable_tables(1)->mutable_optimizer()})
+    optimizer->mutable_sgd()->set_learning_rate(1);
+  MU_EXPECT_OK(cluster.server(0).Configure(configure));
+  stop.Release();
+  committing.join();
+  EXPECT_THAT(applied, testing::HasCode(absl::StatusCode::kUnavailable));
+
+  cluster.context().set_epoch(2);
+  cluster.context().set_generation(2);
+  pb::RestoreRequest restore;
+  *restore.mutable_context() = cluster.context();
+  MU_ASSERT_OK(cluster.server(0).Restore(restore));
+  contribute();
+  MU_ASSERT_OK_AND_ASSIGN(const auto reply, commit());
+  EXPECT_EQ(reply.updates(), 2u) << "this state's first round";
+  PsSession session = cluster.Session(1, /*read_only=*/true);
+  float bias = 0;
+  std::vector<float> row(4);
+  const std::vector<int64_t> ids = {8};
+  const VariableRead variables[] = {{kBias, &bias}};
+  const RowsRead rows[] = {{kUsers, ids, row.data()}};
+  MU_ASSERT_OK(session.Pull(variables, rows));
+  EXPECT_EQ(bias, -1);
+  EXPECT_EQ(row, std::vector<float>(4, -1));
 }
 
 // Floats are averaged over those that bring some; of whole numbers and of rows the last counts.

@@ -81,6 +81,23 @@ TEST(RoundBufferTest, FencesAndRestoresDropWhatIsKept) {
   EXPECT_EQ(buffer.PlaceOf(2, kFirst, kMost), Place::kFree) << "the state went back";
 }
 
+TEST(RoundBufferTest, ARoundThatIsBeingAppliedIsForgottenWithTheRest) {
+  RoundBuffer buffer;
+  buffer.Keep(3, kFirst, Number(1));
+  const auto turn = buffer.Begin(3, {kFirst});
+  buffer.Reset();
+  EXPECT_THAT(NumbersOf(turn), ElementsAre(1)) << "whoever applies it has it still";
+  EXPECT_EQ(buffer.kept(), 0u);
+  EXPECT_TRUE(buffer.applying());
+  EXPECT_EQ(buffer.Begin(1, {}).step, Step::kWait);
+  buffer.Applied(1);
+  EXPECT_FALSE(buffer.applying());
+  EXPECT_EQ(buffer.PlaceOf(1, kFirst, kMost), Place::kFree);
+  EXPECT_EQ(buffer.Begin(3, {kFirst}).step, Step::kApply) << "no repeat";
+  buffer.Applied(1);
+  EXPECT_EQ(buffer.Begin(3, {kFirst}).step, Step::kRepeat) << "reset once";
+}
+
 class ServerRounds : public testing::ServerCoreTest {
  protected:
   PushBegun BeginContribution(const PushId& id, uint64_t round,
@@ -182,6 +199,48 @@ TEST_F(ServerRounds, ACutWaitsForARoundAndARoundForACut) {
   core_.EndRound(now_, 1);
   EXPECT_TRUE(core_.CutMayBeTaken());
   EXPECT_TRUE(core_.RestoreMayStart());
+}
+
+TEST_F(ServerRounds, ANewerCoordinatorMayReplaceTheStateWhileARoundIsApplied) {
+  EXPECT_THAT(Contribute(kFirst, 1).status, testing::IsOk());
+  ASSERT_EQ(BeginRound(1, {kFirst}).step, RoundTurn::Step::kApply);
+  const pb::RequestContext newer = Context(kGeneration + 1, /*low_water=*/0, /*epoch=*/2);
+  MU_ASSERT_OK(core_.AdmitConfigure(newer, 0));
+  MU_ASSERT_OK_AND_ASSIGN(const bool may_replace, core_.BeginConfigure(newer));
+  ASSERT_TRUE(may_replace);
+  core_.EndConfigure(newer, DefinitionsChange::kReplaced);
+  EXPECT_EQ(core_.contributions(), 0u);
+  ASSERT_EQ(core_.BeginRestore(newer, Initial(), /*verified=*/true).step,
+            RestoreTurn::Step::kBegun);
+  EXPECT_FALSE(core_.RestoreMayStart()) << "the round is under way";
+  EXPECT_THAT(core_.EndRound(now_, 3).status, HasCode(absl::StatusCode::kUnavailable));
+  ASSERT_TRUE(core_.RestoreMayStart());
+  core_.StartRestore();
+  MU_ASSERT_OK(core_.EndRestore(Restored(), {}));
+
+  // The rounds of the new state begin with the first.
+  ASSERT_EQ(BeginContribution(kSecond, 1, newer).step, PushBegun::Step::kApply);
+  MU_EXPECT_OK(core_.Keep(now_, kSecond, 1, kMost, absl::OkStatus(), Number(2)).answer.status);
+  const RoundTurn turn = core_.BeginRound(now_, newer, 1, {kSecond});
+  ASSERT_EQ(turn.step, RoundTurn::Step::kApply);
+  ASSERT_EQ(turn.chosen.size(), 1u);
+  EXPECT_NE(turn.chosen[0], nullptr);
+  MU_EXPECT_OK(core_.EndRound(now_, 1).status);
+}
+
+// It is being restored already, which waits for the round.
+TEST_F(ServerRounds, TheStateMayBeReplacedWhileARestoreWaitsForARound) {
+  ASSERT_EQ(BeginRound(1, {}).step, RoundTurn::Step::kApply);
+  ASSERT_EQ(BeginRestore(kGeneration + 1, Initial()), RestoreTurn::Step::kBegun);
+  const pb::RequestContext newer = Context(kGeneration + 1, /*low_water=*/0, /*epoch=*/2);
+  MU_ASSERT_OK(core_.AdmitConfigure(newer, 0));
+  MU_ASSERT_OK(core_.BeginConfigure(newer));
+  core_.EndConfigure(newer, DefinitionsChange::kReplaced);
+  EXPECT_THAT(core_.EndRound(now_, 0).status, HasCode(absl::StatusCode::kUnavailable));
+  ASSERT_TRUE(core_.RestoreMayStart());
+  core_.StartRestore();
+  EXPECT_THAT(core_.EndRestore(Restored(), {}), HasCode(absl::StatusCode::kUnavailable))
+      << "it was replaced meanwhile";
 }
 
 TEST_F(ServerRounds, ARestoreDropsWhatIsKept) {
