@@ -35,7 +35,13 @@ void Core::On(event::Scanned& e) {
   const bool complains =
       e.error.input.kind() != pb::InputFault::NONE || (!e.installed && e.error.answered());
   absl::Status wrong;
-  for (const uint32_t file : e.files) wrong.Update(scan.Failed(file, e.worker, e.error, now_));
+  for (const uint32_t file : e.files) {
+    if (complains) {
+      scan.Returned(file, e.worker, now_);
+    } else {
+      wrong.Update(scan.Failed(file, e.worker, e.error, now_));
+    }
+  }
   if (complains) wrong = WorkerCannot(*worker, dataset, e.error);
   if (!wrong.ok()) EndScan(e.scan, wrong);
 }

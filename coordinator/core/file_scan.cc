@@ -100,6 +100,13 @@ absl::Status FileScan::Failed(uint32_t file, WorkerId worker, const CallError& e
   return absl::OkStatus();
 }
 
+void FileScan::Returned(uint32_t file, WorkerId worker, absl::Time now) {
+  Close(file, worker, now);
+  if (const auto missing = missing_.find(file); missing != missing_.end())
+    missing->second.failed_by.insert(worker);
+  Again(file, now);
+}
+
 void FileScan::Again(uint32_t file, absl::Time now) {
   const auto missing = missing_.find(file);
   if (missing == missing_.end() || !missing->second.open_by.empty()) return;

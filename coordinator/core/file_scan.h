@@ -1,6 +1,6 @@
 // Which worker looks through which file of a dataset, and what follows from its answer. A pure
-// state machine: Give says who is to look through what, each file is answered by Counted or Failed,
-// or its worker is lost.
+// state machine: Give says who is to look through what, each file is answered by Counted, Failed or
+// Returned, or its worker is lost.
 //
 // The read of a network disk that is gone may hang for hours while heartbeats continue. So a worker
 // without an answer for `patience` is reported (Silent), and workers that have nothing to do are
@@ -39,6 +39,9 @@ class FileScan {
   // The error to end with; OK: the file is tried again. What says nothing of the file is nobody's
   // fault, however often that happens.
   absl::Status Failed(uint32_t file, WorkerId worker, const CallError& error, absl::Time now);
+  // The worker cannot read its data at all, or install it: that says nothing of the file, which is
+  // tried again.
+  void Returned(uint32_t file, WorkerId worker, absl::Time now);
   // Nothing that the worker was given is waited for any more.
   void WorkerLost(WorkerId worker, absl::Time now);
   bool done() const { return missing_.empty(); }

@@ -12,6 +12,10 @@ using testing::Typed;
 absl::Status NoFile(uint32_t file) {
   return WithInputFault(absl::NotFoundError("no such file"), pb::InputFault::MISSING, file);
 }
+absl::Status CacheTooSmall() {
+  return WithInputFault(absl::ResourceExhaustedError("larger than its cache"),
+                        pb::InputFault::DEVICE, 0);
+}
 absl::Status Full() {
   return WithKind(absl::ResourceExhaustedError("its disk is full"), pb::ERROR_MACHINE,
                   pb::ROLE_WORKER);
@@ -34,6 +38,11 @@ class CoreScansTest : public ::testing::Test {
                       uint64_t scan = 1) {
     return d_.Step(event::Scanned{ScanId(scan), WorkerId(worker), Incarnation(10 + worker),
                                   std::move(files), installed, CallError::Of(std::move(status))});
+  }
+  void BeatAll(uint32_t workers) {
+    for (uint32_t worker = 0; worker < workers; ++worker)
+      d_.Beat(pb::ROLE_WORKER, 10 + worker, worker);
+    d_.Beat(pb::ROLE_PSSERVER, 100, 0);
   }
   std::string Notes() const {
     std::string notes;
@@ -153,6 +162,28 @@ TEST_F(CoreScansTest, WithNobodyLeftEverythingEnds) {
   EXPECT_EQ(Scanned(0, {0}, Full(), /*installed=*/false),
             "interrupt; scanned RESOURCE_EXHAUSTED; end RESOURCE_EXHAUSTED");
   EXPECT_EQ(Want(1, 2), "scanned RESOURCE_EXHAUSTED");
+}
+
+// More workers than tries that a file has.
+TEST_F(CoreScansTest, AFileThatNoneOfManyWorkersCanHoldEndsEverything) {
+  constexpr uint32_t kWorkers = 12;
+  d_.Serve(kWorkers);
+  EXPECT_EQ(Want(1), "scan 0 on 0");
+  for (uint32_t aside = 1; aside < kWorkers; ++aside) {
+    const WorkerId worker = d_.Last<action::ScanFiles>().worker;
+    ASSERT_FALSE(d_.core.IsAside(worker)) << aside;
+    EXPECT_EQ(Scanned(worker.value(), {0}, CacheTooSmall()), "") << aside;
+    EXPECT_TRUE(d_.core.IsAside(worker)) << aside;
+    BeatAll(kWorkers);
+    ASSERT_THAT(d_.TickAfter(absl::Seconds(5)), ::testing::StartsWith("scan 0 on ")) << aside;
+  }
+  const uint32_t last = d_.Last<action::ScanFiles>().worker.value();
+  EXPECT_EQ(Scanned(last, {0}, Full()), "") << "the first try that says something of the file";
+  BeatAll(kWorkers);
+  EXPECT_EQ(d_.TickAfter(absl::Seconds(5)), absl::StrCat("scan 0 on ", last));
+  EXPECT_EQ(Scanned(last, {0}, CacheTooSmall()),
+            "interrupt; scanned RESOURCE_EXHAUSTED; end RESOURCE_EXHAUSTED");
+  EXPECT_EQ(KindOf(d_.core.ended()), pb::ERROR_MACHINE);
 }
 
 TEST_F(CoreScansTest, AnErrorOfAnEarlierIncarnationSaysNothingOfTheNext) {

@@ -90,6 +90,22 @@ TEST_F(FileScanTest, TenAnswersAreEnoughForOneFile) {
   EXPECT_THAT(Failed(5, 0), HasCode(absl::StatusCode::kInternal));
 }
 
+TEST_F(FileScanTest, WhatAWorkerReturnsIsNoAnswer) {
+  Counted(5, 0);
+  Counted(8, 0);
+  std::vector<uint32_t> workers;
+  for (uint32_t worker = 0; worker < 12; ++worker) workers.push_back(worker);
+  for (const uint32_t worker : workers) {
+    ASSERT_EQ(Give(workers), absl::StrCat(worker, ": 3"));
+    scan_.Returned(3, WorkerId(worker), now_);
+    ASSERT_EQ(Give(workers), "") << "not at once";
+    Pause();
+  }
+  for (int i = 0; i < 9; ++i) MU_EXPECT_OK(Failed(3, 0));
+  EXPECT_THAT(Failed(3, 0), HasCode(absl::StatusCode::kInternal));
+  scan_.Returned(5, WorkerId(0), now_);  // which another worker has counted
+}
+
 TEST_F(FileScanTest, WorkersThatAreLostAreNobodysFault) {
   Counted(5, 0);
   Counted(8, 0);
