@@ -117,7 +117,9 @@ class Core {
   bool recovery_enabled() const { return recovery_enabled_; }
   bool servers_configured() const { return configured_.has_value(); }
   // Servers have one state and take updates.
-  bool serving() const { return !recovery_enabled_ || !recovery_.started() || recovery_.serving(); }
+  bool serving() const {
+    return !state_broken() && (!recovery_enabled_ || !recovery_.started() || recovery_.serving());
+  }
   // Nothing that a caller waits for is queued, runs, or may run again.
   bool done() const { return queue_.unfinished() == 0 && !recovery_.may_roll_back(); }
   // Functions that change parameters wait, or would if so many more bytes were kept for repeats.
@@ -341,8 +343,9 @@ class Core {
   void Answer(TaskId id, const absl::Status& status);
   void AnswerAll(const absl::Status& status);
   void TryAgain(TaskId id, const CallError& error, bool counts = true);
-  // Some servers may hold what was being loaded, others not.
+  // Some servers may hold what was being loaded, others not: until they go back or are reset.
   void StateBroken();
+  bool state_broken() const { return reset_servers_ && configured_.has_value(); }
   bool loading() const;
   // A server could not read a checkpoint's files. What follows is decided when the coordinator has
   // looked at them.
@@ -439,7 +442,7 @@ class Core {
   // Variables and tables, as CatalogChanged counts them: created, and known to the servers.
   uint64_t parameters_ = 0;
   std::optional<uint64_t> parameters_configured_;
-  bool reset_servers_;  // they may hold what an older coordinator left
+  bool reset_servers_;  // they may hold what an older coordinator or a load left
   CheckpointNumber last_checkpoint_;
 };
 

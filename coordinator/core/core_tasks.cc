@@ -108,7 +108,10 @@ void Core::DoTasks() {
     if (!cancelling() && std::exchange(leave_wanted_, false)) BeginCheckpoint(TaskId());
     return;
   }
-  if (!serving() || !AllServersAreThere() || now_ < work_again_at_) return;
+  if (!AllServersAreThere() || now_ < work_again_at_) return;
+  // Also if nobody asks for anything: functions wait for it.
+  if (state_broken()) return Configure();
+  if (!serving()) return;
   if (RepeatAssignment() || tasks_.empty()) return;
   if (recovery_.started() && !whole()) return;
   if (parameters_configured_ != parameters_) return Configure();
@@ -178,6 +181,8 @@ void Core::On(event::Configured& e) {
     work_again_at_ = now_ + kRetry;
     if (deadlines::MayTryAgain(e.error, &configure_tries_)) return;
     configure_tries_ = 0;
+    // Nobody else would tell the functions that wait.
+    if (state_broken() && tasks_.empty()) return End(e.error.status);
     return AnswerAll(e.error.status);
   }
   configure_tries_ = 0;

@@ -112,6 +112,22 @@ TEST(Conformance, NoGoodCheckpointEndsTheJob) {
   EXPECT_EQ(KindOf(status), pb::ERROR_MACHINE) << "exit code 4";
 }
 
+// Server 0 has loaded it and server 1 has not, and no checkpoint is there to go back to.
+TEST(Conformance, FunctionsRunAfterALoadThatFailedWithoutRecovery) {
+  MU_ASSERT_OK_AND_ASSIGN(auto counting, testing::StartCounting({.workers = 1, .ps = 2}));
+  Coordinator& c = counting.c();
+  c.Schedule(counting.count, {.steps = 3});
+  MU_ASSERT_OK(c.Join());
+  const std::string directory = counting.cluster->directory() + "/damaged";
+  MU_ASSERT_OK(c.Save(directory));
+  Overwrite(directory + "/ps-1.safetensors", [](std::string* bytes) { bytes->back() ^= 1; });
+  EXPECT_THAT(c.Restore(directory),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("ps-1.safetensors")));
+  c.Schedule(counting.count, {.steps = 2});
+  MU_ASSERT_OK(c.Join());
+  EXPECT_EQ(counting.Count(), 2) << "from the initial values, on all servers";
+}
+
 TEST(Conformance, CheckpointOfAnotherJob) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
   Coordinator& c = cluster->coordinator();

@@ -216,6 +216,20 @@ TEST(CoreGroups, EndWithEverything) {
   EXPECT_TRUE(d.core.done(kEval));
 }
 
+TEST(CoreGroups, WaitForServersThatAreReset) {
+  Driver d;
+  d.Serve(1, /*recovery=*/false);
+  d.Make();
+  d.Want(2, {.kind = ServerTask::Kind::kLoad});
+  d.Step(event::Loaded{.attempt = testing::Attempt(d),
+                       .error = CallError::Of(absl::DataLossError("torn"))});
+  const uint64_t resetting = testing::Attempt(d);
+  EXPECT_EQ(d.Eval(), "scheduled e0");
+  EXPECT_EQ(d.Step(event::Configured{resetting}), "use routing");
+  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
+  EXPECT_EQ(d.Short(d.Installed(0, 10, 2)), "start e0 on 0 from 0");
+}
+
 TEST(CoreGroups, DoNotEndARoundThatIsOpen) {
   Driver d;
   d.Step(event::SetRounds{{.replicas = 2, .backups = 0}});

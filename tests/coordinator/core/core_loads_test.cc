@@ -57,10 +57,36 @@ TEST(CoreLoads, ALoadThatFailsLeavesNoMixtureBehind) {
 
 TEST(CoreLoads, WithoutRecoveryALoadThatFailsResetsTheServers) {
   CoreDriver d;
-  d.Serve(0, /*recovery=*/false);
+  d.Serve(1, /*recovery=*/false);
+  d.Want(2, {.kind = Kind::kLoad});
+  EXPECT_EQ(
+      d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))}),
+      "bad for 2; done 2 DATA_LOSS; reset in 2")
+      << "although nobody asks for it";
+  const uint64_t resetting = Attempt(d);
+  EXPECT_EQ(d.Schedule(), "scheduled 1") << "the servers would refuse a run of the old state";
+  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "");
+  EXPECT_EQ(d.Want(3, {}), "");
+  EXPECT_EQ(d.Step(event::Configured{resetting}), "use routing; done 3 OK");
+  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
+  EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
+}
+
+// Whoever waits for functions hears of it.
+TEST(CoreLoads, ServersThatCannotBeResetEndTheJob) {
+  CoreDriver d;
+  d.Serve(1, /*recovery=*/false);
   d.Want(2, {.kind = Kind::kLoad});
   d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))});
-  EXPECT_EQ(d.Want(3, {}), "reset in 2");
+  uint64_t resetting = Attempt(d);
+  d.Schedule();
+  for (uint64_t i = 1; i < 20; ++i) {
+    EXPECT_EQ(d.Step(event::Configured{resetting, Error(MachineFault())}), "") << i;
+    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), absl::StrCat("reset in ", 2 + i));
+    resetting = Attempt(d);
+  }
+  EXPECT_EQ(d.Step(event::Configured{resetting, Error(MachineFault())}),
+            "interrupt; finish 1 UNAVAILABLE; end UNAVAILABLE");
 }
 
 TEST(CoreLoads, ALoadThatAskedNoServerCostsNothing) {

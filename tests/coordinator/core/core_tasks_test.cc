@@ -250,10 +250,13 @@ TEST(CoreTasks, RecoveryIsOfTheGenerationThatServersWereResetIn) {
   CoreDriver d;
   d.Serve(0, /*recovery=*/false);
   d.Want(2, {.kind = Kind::kLoad});
-  d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))});
+  EXPECT_EQ(
+      d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))}),
+      "bad for 2; done 2 DATA_LOSS; reset in 2");
+  const uint64_t resetting = Attempt(d);
   d.Step(event::EnableRecovery{});
-  EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "reset in 2");
-  EXPECT_EQ(d.Step(event::Configured{Attempt(d)}), "use routing; save 2");
+  EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "");
+  EXPECT_EQ(d.Step(event::Configured{resetting}), "use routing; save 2");
   EXPECT_EQ(d.Last<action::Save>().generation, Generation(2));
   EXPECT_EQ(d.core.recovery().generation(), Generation(2));
 }
