@@ -361,7 +361,7 @@ class Core {
   // One that no server's state has been in, and that none has been asked to take.
   Generation NextGeneration();
   // Whatever older coordinators gave out is smaller.
-  Generation FirstGeneration() const { return Generation((options_.epoch.value() - 1) << 32); }
+  Generation FirstGeneration() const;
 
   const Options options_;
   absl::Time now_;

@@ -333,6 +333,12 @@ void Core::TakeOver(const Work& work, const std::vector<uint64_t>& updates,
   dispatch_ = true;
 }
 
+// Not 0, which says nothing to daemons: a run without its generation would be executed in whichever
+// the servers have reached when its turn comes.
+Generation Core::FirstGeneration() const {
+  return Generation(((options_.epoch.value() - 1) << 32) + 1);
+}
+
 Generation Core::NextGeneration() {
   given_ = std::max({FirstGeneration(), least_generation(), given_}).Next();
   recovery_.GivenOut(given_);

@@ -83,7 +83,7 @@ class MetricsTest(unittest.TestCase):
         metrics = self.run_.metrics()
         self.assertEqual(total(metrics, "muster_coordinator_members_lost_total", role="psserver"), 1)
         self.assertEqual(total(metrics, "muster_coordinator_recovering"), 0)
-        self.assertEqual([total(one, "muster_ps_generation") for one in self.run_.of("psserver")], [1, 1])
+        self.assertEqual([total(one, "muster_ps_generation") for one in self.run_.of("psserver")], [2, 2])
         self.assertGreater(total(metrics, "muster_coordinator_recovery_seconds_sum"), 0)
 
     def test_all_metrics_are_documented_and_no_others(self):

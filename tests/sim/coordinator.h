@@ -22,7 +22,7 @@ namespace mu::sim {
 // A generation as messages carry it: coordinators of two epochs never use the same.
 inline uint32_t OnWire(Generation generation) {
   return static_cast<uint32_t>((generation.value() >> 32) * 1000 +
-                               (generation.value() & 0xffffffff) + 1);
+                               (generation.value() & 0xffffffff));
 }
 
 inline constexpr uint64_t kDataset = 1;

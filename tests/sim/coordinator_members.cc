@@ -57,8 +57,7 @@ void Coordinator::HandleRequest(const Message& message) {
 void Coordinator::Answer(mu::CallId id, const absl::Status& status, Message reply) {
   const auto asked = asked_.extract(id);
   if (asked.empty()) return;
-  if (status.ok() && reply.generation != 0)
-    cluster_->truth().Announced(epoch_, reply.generation, now());
+  if (status.ok()) cluster_->truth().Announced(epoch_, reply.generation, now());
   reply.status = status;
   reply.epoch = epoch_;
   cluster_->Reply(asked.mapped(), std::move(reply));

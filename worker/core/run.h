@@ -13,7 +13,9 @@ namespace mu {
 struct WorkerRun {
   CallId call;
   FunctionId function;
-  Generation generation;   // of the servers' state in which it was started; 0: not said
+  // Of the servers' state in which it was started; 0: not said, which no coordinator does once the
+  // servers have a state.
+  Generation generation;
   uint32_t next_step = 0;  // at first: the one to begin with
   uint32_t steps = 0;      // they are numbered 0 .. steps-1
 

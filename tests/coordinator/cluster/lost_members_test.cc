@@ -89,7 +89,7 @@ TEST_F(LostMembersTest, TheCancellationOnAWorker) {
 // Its call to the servers that are there would wait for the one that is not.
 TEST_F(LostMembersTest, ARestoreWithAServer) {
   servers_.restoring = [this](const ServerApi::Call& call) {
-    return call.context.generation() == 1 ? Hang(call) : absl::OkStatus();
+    return call.context.generation() == 2 ? Hang(call) : absl::OkStatus();
   };
   Start(1);
   RegisterServer(1);
@@ -102,7 +102,7 @@ TEST_F(LostMembersTest, ARestoreWithAServer) {
   ExpectEnded(call);
   RegisterServer(3);
   MU_EXPECT_OK(runtime_->EnsureServers());
-  EXPECT_EQ(runtime_->Context().generation(), 2u);
+  EXPECT_EQ(runtime_->Context().generation(), 3u);
 }
 
 TEST_F(LostMembersTest, ASaveWithAServer) {

@@ -178,7 +178,7 @@ TEST_F(RepeatsTest, ARecoveryIsInTheTrace) {
     runs += span.name() == "step on worker 0" ? 1 : 0;
   }
   ASSERT_TRUE(spans.contains("recovery") && spans.contains("restore"));
-  EXPECT_EQ(spans["restore"].detail(), "generation 1, initial values");
+  EXPECT_EQ(spans["restore"].detail(), "generation 2, initial values");
   EXPECT_GE(spans["restore"].start_ns(), spans["recovery"].start_ns());
   EXPECT_GE(spans["recovery"].duration_ns(), spans["restore"].duration_ns());
   EXPECT_EQ(runs, 2u) << "the repeat is there as well";

@@ -55,13 +55,26 @@ TEST_F(RuntimeMarksTest, HeartbeatsNameTheGenerationThatServersMayServe) {
   RegisterServer(1);
   runtime_->EnableRecovery(RecoveryMode::kAll);
   MU_ASSERT_OK(runtime_->EnsureServers());
-  EXPECT_EQ(Heartbeat(1).generation(), 0u);
+  EXPECT_EQ(Heartbeat(1).generation(), 1u);
   EXPECT_EQ(Heartbeat(1).low_water(), runtime_->Context().low_water());
   EXPECT_EQ(Heartbeat(1).lease_ms(), 10'000u);
   runtime_->DaemonDied(1, "killed");
   RegisterServer(2);
   MU_ASSERT_OK(runtime_->EnsureServers());
-  EXPECT_EQ(Heartbeat(2).generation(), 1u);
+  EXPECT_EQ(Heartbeat(2).generation(), 2u);
+}
+
+// A worker would execute a run that names none in whichever it knows then.
+TEST_F(RuntimeMarksTest, RunsNameTheGenerationFromTheFirstOneOn) {
+  Start();
+  RegisterServer(1);
+  MU_ASSERT_OK(runtime_->EnsureServers());
+  const auto worker = Worker(11);
+  const RemoteValue value = Schedule(1);
+  const auto run = worker->NextRun();
+  EXPECT_EQ(run.request.context().generation(), 1u);
+  PlayedWorker::Finish(run);
+  MU_EXPECT_OK(value.Fetch());
 }
 
 TEST_F(RuntimeMarksTest, HeartbeatsNameTheLowWaterMark) {

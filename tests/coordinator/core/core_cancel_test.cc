@@ -18,13 +18,13 @@ TEST(CoreCancel, AnErrorEndsAllThatWasScheduledAndIsReportedLast) {
   // The mark of the cancellation is above the last function, not at the oldest unfinished one.
   EXPECT_EQ(d.Ended(1, UserError()),
             "finish 1 FAILED_PRECONDITION; finish 2 CANCELLED; finish 3 CANCELLED; finish 4 "
-            "CANCELLED; finish 5 CANCELLED; finish 6 CANCELLED; cancel below 7 in generation 0 on "
+            "CANCELLED; finish 5 CANCELLED; finish 6 CANCELLED; cancel below 7 in generation 1 on "
             "2");
   EXPECT_EQ(d.Schedule(), "scheduled 7") << "nothing is started while an error is dealt with";
   EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)}), "");
   EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)}), "") << "twice";
   EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(1), Incarnation(11)}),
-            "fence below 7 in generation 0");
+            "fence below 7 in generation 1");
   EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}),
             "cancelled FAILED_PRECONDITION; start 7 on 0 from 0");
   EXPECT_FALSE(d.core.cancelling());
@@ -40,7 +40,7 @@ TEST(CoreCancel, AServerThatStallsIsAskedAgainOneThatIsLostIsNot) {
   EXPECT_EQ(d.Step(event::Fenced{first, {{0, CallError::Of(MachineFault())}}}), "");
   EXPECT_EQ(d.core.alarm(), d.now + CoreDriver::kHeartbeat);
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(999)), "");
-  EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "fence below 2 in generation 0");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "fence below 2 in generation 1");
   const uint64_t second = d.Last<action::FenceServers>().attempt;
   EXPECT_EQ(d.Step(event::Fenced{first}), "") << "the answer to the first try comes late";
   EXPECT_NE(first, second);
@@ -55,7 +55,7 @@ TEST(CoreCancel, AWorkerThatDoesNotConfirmIsLost) {
   EXPECT_EQ(
       d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10), CallError::Of(MachineFault())}),
       "worker 0 unreachable");
-  EXPECT_EQ(d.Step(event::DaemonDied{11}), "worker 1 died; fence below 1 in generation 0");
+  EXPECT_EQ(d.Step(event::DaemonDied{11}), "worker 1 died; fence below 1 in generation 1");
 }
 
 TEST(CoreCancel, AnAnswerOfAnotherCancellationDoesNotCount) {
@@ -65,7 +65,7 @@ TEST(CoreCancel, AnAnswerOfAnotherCancellationDoesNotCount) {
   const uint64_t first = d.Last<action::FenceServers>().attempt;
   d.Step(event::Fenced{first});
   d.Schedule();
-  EXPECT_EQ(d.Step(event::CancelEverything{}), "finish 1 CANCELLED; fence below 2 in generation 0");
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "finish 1 CANCELLED; fence below 2 in generation 1");
   EXPECT_EQ(d.Step(event::Fenced{first}), "");
   EXPECT_TRUE(d.core.cancelling());
 }
@@ -101,7 +101,7 @@ TEST(CoreCancel, ACancellationEndsACheckpointWhoseCutsAreNotTaken) {
   d.Serve(1);
   EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kSave}), "save 1");
   EXPECT_EQ(d.Step(event::CancelEverything{}),
-            "aborted 1; done 2 UNAVAILABLE; cancel below 1 in generation 0 on 1");
+            "aborted 1; done 2 UNAVAILABLE; cancel below 1 in generation 1 on 1");
   EXPECT_EQ(d.Want(3, {.kind = ServerTask::Kind::kSave}), "") << "it waits for the end of it";
   EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1)}), "") << "too late";
 }
@@ -119,14 +119,14 @@ TEST(CoreCancel, ACheckpointWhoseCutsAreTakenOutlivesACancellation) {
 TEST(CoreCancel, AServerThatAnswersNoFenceForThreeTimeoutsIsReplaced) {
   CoreDriver d(2);
   d.Serve(0);
-  EXPECT_EQ(d.Step(event::CancelEverything{}), "fence below 1 in generation 0");
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "fence below 1 in generation 1");
   const CallError no_answer =
       CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, /*index=*/1));
   for (int second = 0; second < 30; ++second) {
     const uint64_t attempt = d.Last<action::FenceServers>().attempt;
     EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "") << second;
     for (uint32_t s = 0; s < 2; ++s) d.Beat(pb::ROLE_PSSERVER, 100 + s, s);
-    EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0") << second;
+    EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 1") << second;
   }
   EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt, {{1, no_answer}}}),
             "server 1 hangs; interrupt; pause; cancelled OK");
@@ -138,18 +138,18 @@ TEST(CoreCancel, WithRecoveryOfSingleServersTheOthersAreWaitedFor) {
   CoreDriver d(2);
   d.Step(event::EnableRecovery{RecoveryMode::kShard});
   d.Serve(0);
-  EXPECT_EQ(d.Step(event::CancelEverything{}), "fence below 1 in generation 0");
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "fence below 1 in generation 1");
   d.Step(event::DaemonDied{100});
   const CallError no_answer =
       CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, /*index=*/1));
   uint64_t attempt = 1;
   EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "") << "server 1 may still apply it";
-  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0");
+  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 1");
   attempt = d.Last<action::FenceServers>().attempt;
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "")
       << "it has not taken the new generation";
-  d.Restored(1);
+  d.Restored(2);
   d.TickAfter(CoreDriver::kHeartbeat);
   attempt = d.Last<action::FenceServers>().attempt;
   EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "cancelled OK");
@@ -181,7 +181,7 @@ TEST(CoreCancel, AServerThatHasTakenALostOnesPlaceIsNotTakenForOneThatHangs) {
   d.Beat(pb::ROLE_PSSERVER, 200, 0);
   const CallError gone = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
   EXPECT_EQ(d.Step(event::Fenced{attempt, {{0, gone}}}), "cancelled OK");
-  EXPECT_EQ(d.Restored(1), "use routing; serve in 1");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2");
 }
 
 // The round waits for the other place, so nobody has a newer generation yet.
@@ -199,7 +199,7 @@ TEST(CoreCancel, AServerWithoutStateIsNotAskedWhileAnotherPlaceIsEmpty) {
     return CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, server));
   };
   EXPECT_EQ(d.Step(event::Fenced{first, {{0, gone(0)}, {1, gone(1)}, {2, gone(2)}}}), "");
-  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0");
+  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 1");
   EXPECT_THAT(d.Last<action::FenceServers>().servers, ::testing::ElementsAre(2));
   const uint64_t second = d.Last<action::FenceServers>().attempt;
   // For longer than a server that stalls has time.
@@ -210,7 +210,7 @@ TEST(CoreCancel, AServerWithoutStateIsNotAskedWhileAnotherPlaceIsEmpty) {
   }
   EXPECT_EQ(d.Step(event::Fenced{second, {{0, gone(0)}}}), "cancelled OK") << "0 does not hang";
   d.Join(pb::ROLE_PSSERVER, 201, 1);
-  EXPECT_EQ(d.Restored(1), "use routing; serve in 1");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2");
 }
 
 // A server that was lost after it had been asked, and replaced before the answer.
@@ -234,7 +234,7 @@ TEST(CoreCancel, EachServerConfirmsForItself) {
   const CallError stale = CallError::Of(Typed(pb::ERROR_STALE, pb::ROLE_PSSERVER, 0));
   const CallError stalls = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 1));
   EXPECT_EQ(d.Step(event::Fenced{attempt, {{0, stale}, {1, stalls}}}), "");
-  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0");
+  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 1");
 }
 
 }  // namespace

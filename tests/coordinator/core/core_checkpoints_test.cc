@@ -23,8 +23,8 @@ void LoseTwoOfThreeSteps(CoreDriver* d) {
   for (uint32_t step = 0; step < 2; ++step) d->Result(1, step);
   d->Step(event::DaemonDied{100});
   d->Join(pb::ROLE_PSSERVER, 200, 0);
-  d->Restored(1);
-  d->Routing(2, 1);
+  d->Restored(2);
+  d->Routing(2, 2);
   ASSERT_EQ(d->Installed(0, 10, 2), "start 1 on 0 from 0");
 }
 
@@ -63,7 +63,7 @@ TEST(CoreCheckpoints, ResultsThatComeWhileServersSaveAreNotInTheCheckpoint) {
   d.Step(event::ManifestWritten{kFirst});
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; 2 steps of 1 functions since checkpoint 1 will run again; round 1 "
+            "server 0 joins; 2 steps of 1 functions since checkpoint 1 will run again; round 2 "
             "from 1: restore 0");
 }
 

@@ -101,14 +101,16 @@ class CoreDriver {
   std::string Want(uint64_t task, ServerTask what) {
     return Step(event::TaskWanted{TaskId(task), std::move(what)});
   }
-  // Servers 100, 101, ... in generation 0, workers 0, 1, ... with incarnations 10, 11, ..., ready.
+  // Servers 100, 101, ... in the first generation, workers 0, 1, ... with incarnations 10, 11, ...,
+  // ready.
   void Serve(uint32_t workers, bool recovery = true) {
     if (recovery) Step(event::EnableRecovery{});
     for (uint32_t s = 0; s < servers(); ++s) Join(pb::ROLE_PSSERVER, 100 + s, static_cast<int>(s));
     Step(event::CatalogChanged{.parameters = 1});
     Want(1, {});
-    Step(event::Configured{Last<action::Configure>().attempt});
-    Routing(1, 0);
+    const action::Configure configure = Last<action::Configure>();
+    Step(event::Configured{configure.attempt});
+    Routing(1, configure.generation.value());
     for (uint32_t w = 0; w < workers; ++w) {
       Join(pb::ROLE_WORKER, 10 + w, static_cast<int>(w));
       Installed(w, 10 + w, 1);

@@ -124,7 +124,7 @@ TEST(CoreGroups, AnErrorOfTrainingLeavesThem) {
   d.Eval();
   d.Eval();
   EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_USER)),
-            "finish 1 FAILED_PRECONDITION; cancel below 2 in generation 0 on 1; " +
+            "finish 1 FAILED_PRECONDITION; cancel below 2 in generation 1 on 1; " +
                 absl::StrCat("start ", kFirst + 1, " on 0 from 0"));
   EXPECT_TRUE(d.core.cancelling());
   EXPECT_EQ(d.Schedule(), "scheduled 2") << "training waits for the fence";
@@ -226,7 +226,7 @@ TEST(CoreGroups, WaitForServersThatAreReset) {
   const uint64_t resetting = testing::Attempt(d);
   EXPECT_EQ(d.Eval(), "scheduled e0");
   EXPECT_EQ(d.Step(event::Configured{resetting}), "use routing");
-  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
+  EXPECT_EQ(d.Routing(2, 3), "install on 0 since 1");
   EXPECT_EQ(d.Short(d.Installed(0, 10, 2)), "start e0 on 0 from 0");
 }
 
@@ -268,7 +268,7 @@ TEST(CoreGroups, SchedulingInOneKeepsARoundFromWaitingForMore) {
 TEST(CoreViews, AreLoadedBeforeTheirFunctionsStart) {
   Driver d(2);
   d.Serve(1);
-  EXPECT_EQ(d.Keep(d.Make(kEval, kView)), "load view 9 in 0");
+  EXPECT_EQ(d.Keep(d.Make(kEval, kView)), "load view 9 in 1");
   EXPECT_EQ(d.Eval(), "scheduled e0");
   EXPECT_EQ(d.Schedule(), "scheduled 1; start 1 on 0 from 0") << "training does not wait";
   d.Make(kOther);
@@ -286,8 +286,8 @@ TEST(CoreViews, AreLoadedAgainWhenAServerWasLost) {
   EXPECT_EQ(d.Step(event::DaemonDied{101}), "server 1 died; interrupt; pause; stop run 1 on 0");
   d.Ended(kFirst, absl::CancelledError("stopped"));
   d.Join(pb::ROLE_PSSERVER, 201, 1);
-  EXPECT_EQ(d.Keep(d.Restored(1)), "use routing; serve in 1; load view 9 in 1");
-  EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
+  EXPECT_EQ(d.Keep(d.Restored(2)), "use routing; serve in 2; load view 9 in 2");
+  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "");
   EXPECT_EQ(d.Answer(), "start e0 on 0 from 0");
 }
@@ -301,12 +301,12 @@ TEST(CoreViews, ALoadOfTheStateWaitsForWhoReadsThemAndTheyAreLoadedAgain) {
   EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kLoad}), "");
   EXPECT_FALSE(d.core.may_schedule_in_groups());
   EXPECT_EQ(d.Answer(), "start e0 on 0 from 0") << "what waits for its view must come to its end";
-  EXPECT_EQ(d.Finished(kFirst), "finish e0 OK; load for 2 in 1");
+  EXPECT_EQ(d.Finished(kFirst), "finish e0 OK; load for 2 in 2");
   EXPECT_EQ(d.Keep(d.Step(event::Loaded{.attempt = testing::Attempt(d), .updates = {0}})),
-            "use routing; done 2 OK; load view 9 in 1");
+            "use routing; done 2 OK; load view 9 in 2");
   EXPECT_TRUE(d.core.may_schedule_in_groups());
   EXPECT_EQ(d.Eval(), "scheduled e1");
-  d.Routing(2, 1);
+  d.Routing(2, 2);
   EXPECT_EQ(d.Installed(0, 10, 2), "");
   EXPECT_EQ(d.Answer(), "start e1 on 0 from 0");
 }
@@ -318,7 +318,7 @@ TEST(CoreViews, ALoadThatAServerWasLostInIsNotWaitedFor) {
   d.Step(event::DaemonDied{101});
   EXPECT_EQ(d.Answer(), "") << "of before";
   d.Join(pb::ROLE_PSSERVER, 201, 1);
-  EXPECT_EQ(d.Restored(1), "use routing; serve in 1; load view 9 in 1");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; load view 9 in 2");
 }
 
 TEST(CoreViews, OnesThatAServerLacksAreLoadedAgain) {
@@ -328,7 +328,7 @@ TEST(CoreViews, OnesThatAServerLacksAreLoadedAgain) {
   d.Answer();
   d.Eval();
   EXPECT_EQ(d.Keep(d.Ended(kFirst, Typed(pb::ERROR_NOT_INSTALLED, pb::ROLE_PSSERVER))),
-            "load view 9 in 0");
+            "load view 9 in 1");
   EXPECT_EQ(d.Answer(), "start e0 on 0 from 0");
 }
 
@@ -355,7 +355,7 @@ TEST(CoreViews, AFaultOfAMachineIsTriedAgain) {
   for (int i = 0; i < 18; ++i) {
     ASSERT_EQ(d.Answer(passing), "") << i;
     EXPECT_EQ(d.core.alarm(), d.now + absl::Milliseconds(100));
-    ASSERT_EQ(d.Keep(d.TickAfter(absl::Milliseconds(100))), "load view 9 in 0") << i;
+    ASSERT_EQ(d.Keep(d.TickAfter(absl::Milliseconds(100))), "load view 9 in 1") << i;
   }
   ASSERT_EQ(d.Answer(passing), "");
   d.Keep(d.TickAfter(absl::Milliseconds(100)));
@@ -378,7 +378,7 @@ TEST(CoreViews, AreDroppedWithTheirLastGroup) {
 TEST(CoreViews, OneThatTwoGroupsReadIsLoadedOnceAndIsTheErrorOfBoth) {
   Driver d(1);
   d.Serve(1);
-  EXPECT_EQ(d.Keep(d.Make(kEval, kView)), "load view 9 in 0");
+  EXPECT_EQ(d.Keep(d.Make(kEval, kView)), "load view 9 in 1");
   EXPECT_EQ(d.Make(kOther, kView), "") << "it is being loaded";
   d.Eval(kEval);
   d.Eval(kOther);

@@ -20,17 +20,17 @@ TEST(CoreLoads, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
   auto values = std::make_shared<ResumePoint>();
   values->job.functions.next_id = FunctionId(40);
   EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .loaded = CheckpointNumber(7), .point = values}),
-            "load for 2 in 1");
+            "load for 2 in 2");
   EXPECT_EQ(d.Last<action::Load>().point, CheckpointNumber(8)) << "a number of its own";
   EXPECT_FALSE(d.core.may_schedule());
   EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}}), "use routing; done 2 OK");
   EXPECT_TRUE(d.core.may_schedule());
-  EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
+  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "");
   EXPECT_EQ(d.Schedule(), "scheduled 40; start 40 on 0 from 0") << "no id of the run before";
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; 0 steps of 0 functions since checkpoint 8 will run again; round 2 "
+            "server 0 joins; 0 steps of 0 functions since checkpoint 8 will run again; round 3 "
             "from 8: restore 0");
 }
 
@@ -40,7 +40,7 @@ TEST(CoreLoads, NothingIsLoadedWhileFunctionsRun) {
   d.Schedule();
   EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad}), "");
   d.Result(1, 0);
-  EXPECT_EQ(d.Ended(1), "finish 1 OK; load for 2 in 1");
+  EXPECT_EQ(d.Ended(1), "finish 1 OK; load for 2 in 2");
 }
 
 // Some servers may have loaded it, others not.
@@ -51,7 +51,7 @@ TEST(CoreLoads, ALoadThatFailsLeavesNoMixtureBehind) {
   EXPECT_EQ(
       d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))}),
       "bad for 2; interrupt; pause; 0 steps of 0 functions since the beginning will run again; "
-      "round 2 from 0: restore 0, restore 1; done 2 DATA_LOSS");
+      "round 3 from 0: restore 0, restore 1; done 2 DATA_LOSS");
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "") << "not of that state";
 }
 
@@ -61,14 +61,14 @@ TEST(CoreLoads, WithoutRecoveryALoadThatFailsResetsTheServers) {
   d.Want(2, {.kind = Kind::kLoad});
   EXPECT_EQ(
       d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))}),
-      "bad for 2; done 2 DATA_LOSS; reset in 2")
+      "bad for 2; done 2 DATA_LOSS; reset in 3")
       << "although nobody asks for it";
   const uint64_t resetting = Attempt(d);
   EXPECT_EQ(d.Schedule(), "scheduled 1") << "the servers would refuse a run of the old state";
   EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "");
   EXPECT_EQ(d.Want(3, {}), "");
   EXPECT_EQ(d.Step(event::Configured{resetting}), "use routing; done 3 OK");
-  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
+  EXPECT_EQ(d.Routing(2, 3), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
 }
 
@@ -82,7 +82,7 @@ TEST(CoreLoads, ServersThatCannotBeResetEndTheJob) {
   d.Schedule();
   for (uint64_t i = 1; i < 20; ++i) {
     EXPECT_EQ(d.Step(event::Configured{resetting, Error(MachineFault())}), "") << i;
-    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), absl::StrCat("reset in ", 2 + i));
+    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), absl::StrCat("reset in ", 3 + i));
     resetting = Attempt(d);
   }
   EXPECT_EQ(d.Step(event::Configured{resetting, Error(MachineFault())}),
@@ -96,7 +96,7 @@ TEST(CoreLoads, ALoadThatAskedNoServerCostsNothing) {
   EXPECT_EQ(
       d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(MachineFault()), .asked = false}),
       "");
-  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "load for 2 in 2");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "load for 2 in 3");
 }
 
 TEST(CoreLoads, OfFilesThatAreMissingNoServerHears) {
@@ -105,9 +105,9 @@ TEST(CoreLoads, OfFilesThatAreMissingNoServerHears) {
     CoreDriver d;
     d.files_are_there = false;
     d.Serve(0);
-    EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad}), "look in 1");
-    EXPECT_EQ(d.Step(event::FilesSeen{Generation(7), damage}), "") << "of another look";
-    EXPECT_EQ(d.Step(event::FilesSeen{Generation(1), damage}),
+    EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad}), "look in 2");
+    EXPECT_EQ(d.Step(event::FilesSeen{Generation(8), damage}), "") << "of another look";
+    EXPECT_EQ(d.Step(event::FilesSeen{Generation(2), damage}),
               "bad for 2; done 2 " + absl::StatusCodeToString(damage.code()));
     EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "save 2") << "the servers hold what they did";
   }
@@ -118,10 +118,10 @@ TEST(CoreLoads, FilesThatTheCoordinatorCannotLookAtAreLoaded) {
   CoreDriver d;
   d.files_are_there = false;
   d.Serve(0);
-  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad}), "look in 1");
-  EXPECT_EQ(d.Step(event::FilesSeen{Generation(1), absl::PermissionDeniedError("no")}),
-            "load for 2 in 1");
-  EXPECT_EQ(d.Step(event::FilesSeen{Generation(1), absl::NotFoundError("again")}), "");
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad}), "look in 2");
+  EXPECT_EQ(d.Step(event::FilesSeen{Generation(2), absl::PermissionDeniedError("no")}),
+            "load for 2 in 2");
+  EXPECT_EQ(d.Step(event::FilesSeen{Generation(2), absl::NotFoundError("again")}), "");
 }
 
 // In RecoveryMode::kShard the others go on with what they have.
@@ -135,7 +135,7 @@ TEST(CoreLoads, AServerThatIsLostBeforeALoadAsksAnyCostsTheOthersNothing) {
     d.Step(event::DaemonDied{100});
     const std::string round = d.Join(pb::ROLE_PSSERVER, 200, 0);
     EXPECT_THAT(round, ::testing::HasSubstr(asked ? "restore 0, restore 1" : "restore 0, keep 1"));
-    EXPECT_EQ(d.Step(event::FilesSeen{Generation(1)}), "") << "that look is void";
+    EXPECT_EQ(d.Step(event::FilesSeen{Generation(2)}), "") << "that look is void";
   }
 }
 
@@ -147,9 +147,9 @@ TEST(CoreLoads, AServerLostDuringALoadBeginsItAgain) {
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Step(event::Loaded{.attempt = first, .updates = {0, 0}}), "") << "void";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 2 "
+            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 3 "
             "from 0: restore 0, restore 1");
-  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; load for 2 in 3");
+  EXPECT_EQ(d.Restored(3), "use routing; serve in 3; load for 2 in 4");
 }
 
 absl::Status ServerCannotRead() { return CannotRead(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)); }
@@ -160,15 +160,15 @@ TEST(CoreLoads, AServerThatCannotReadAGoodCheckpointIsReplaced) {
   d.Want(2, {.kind = Kind::kLoad});
   d.files_are_there = false;
   EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(ServerCannotRead())}),
-            "look in 1");
-  EXPECT_THAT(d.Step(event::FilesSeen{Generation(1)}),
+            "look in 2");
+  EXPECT_THAT(d.Step(event::FilesSeen{Generation(2)}),
               ::testing::StartsWith("server 0 cannot_read; interrupt"));
   d.files_are_there = true;
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "refuse FAILED_PRECONDITION");
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.now += absl::Seconds(20);  // the lease of the old process has ended
   d.Beat(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; load for 2 in 3");
+  EXPECT_EQ(d.Restored(3), "use routing; serve in 3; load for 2 in 4");
 }
 
 TEST(CoreLoads, AServerThatCannotReadABadCheckpointStays) {
@@ -177,8 +177,8 @@ TEST(CoreLoads, AServerThatCannotReadABadCheckpointStays) {
   d.Want(2, {.kind = Kind::kLoad});
   d.files_are_there = false;
   d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(ServerCannotRead())});
-  EXPECT_EQ(d.Step(event::FilesSeen{Generation(7)}), "") << "of another look";
-  EXPECT_THAT(d.Step(event::FilesSeen{Generation(1), absl::NotFoundError("gone")}),
+  EXPECT_EQ(d.Step(event::FilesSeen{Generation(8)}), "") << "of another look";
+  EXPECT_THAT(d.Step(event::FilesSeen{Generation(2), absl::NotFoundError("gone")}),
               ::testing::AllOf(::testing::StartsWith("bad for 2; interrupt"),
                                ::testing::EndsWith("done 2 NOT_FOUND")));
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "") << "the same process";
@@ -192,14 +192,14 @@ TEST(CoreLoads, WhoseFaultItIsThatAServerCannotBeRestoredIsSeenInTheFiles) {
     d.Want(2, {.kind = Kind::kLoad, .loaded = CheckpointNumber(7)});
     d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}});
     d.Step(event::DaemonDied{100});
-    EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 200, 0), ::testing::HasSubstr("round 2 from 8"));
+    EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 200, 0), ::testing::HasSubstr("round 3 from 8"));
     d.files_are_there = false;
     EXPECT_EQ(d.Step(event::Restored{
-                  .generation = Generation(2), .error = Error(ServerCannotRead()), .updates = {0}}),
-              "look in 2");
+                  .generation = Generation(3), .error = Error(ServerCannotRead()), .updates = {0}}),
+              "look in 3");
     EXPECT_EQ(d.Last<action::LookAtFiles>().point, CheckpointNumber(8));
     const absl::Status seen = there ? absl::OkStatus() : absl::NotFoundError("gone");
-    EXPECT_THAT(d.Step(event::FilesSeen{Generation(2), seen}),
+    EXPECT_THAT(d.Step(event::FilesSeen{Generation(3), seen}),
                 ::testing::StartsWith(there ? "server 0 cannot_read" : "bad 8; "));
   }
 }
@@ -210,9 +210,9 @@ TEST(CoreLoads, WhileNobodyCanReadTheLoadIsTriedAgain) {
   d.Want(2, {.kind = Kind::kLoad});
   d.files_are_there = false;
   d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(ServerCannotRead())});
-  d.Step(event::FilesSeen{Generation(1), CannotRead(absl::NotFoundError("no such mount"))});
-  EXPECT_EQ(d.Restored(2), "use routing; serve in 2");
-  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "look in 3");
+  d.Step(event::FilesSeen{Generation(2), CannotRead(absl::NotFoundError("no such mount"))});
+  EXPECT_EQ(d.Restored(3), "use routing; serve in 3");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "look in 4");
 }
 
 TEST(CoreLoads, AServerLeavesWhenALoadHasEnded) {
@@ -222,7 +222,7 @@ TEST(CoreLoads, AServerLeavesWhenALoadHasEnded) {
   const uint64_t loading = Attempt(d);
   EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 100, 0, 1), "");
   EXPECT_EQ(d.Step(event::Loaded{.attempt = loading, .updates = {0}}),
-            "use routing; done 2 OK; pause; round 2 from 0: keep 0");
+            "use routing; done 2 OK; pause; round 3 from 0: keep 0");
 }
 
 // Values that come after the first step would overwrite what it has trained.
@@ -233,14 +233,14 @@ TEST(CoreLoads, ALoadThatBeginsTheJobComesBeforeItsFunctions) {
   values->begins = true;
   d.Want(2, {.kind = Kind::kLoad, .point = values});
   d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
-  d.Routing(2, 1);
+  d.Routing(2, 2);
   d.Installed(0, 10, 2);
   d.Schedule();
   EXPECT_EQ(d.Want(3, {.kind = Kind::kLoad, .point = values}), "done 3 FAILED_PRECONDITION");
   d.Result(1, 0);
   d.Ended(1);
   EXPECT_EQ(d.Want(4, {.kind = Kind::kLoad, .point = values}), "done 4 FAILED_PRECONDITION");
-  EXPECT_EQ(d.Want(5, {.kind = Kind::kLoad}), "load for 5 in 2") << "any other values";
+  EXPECT_EQ(d.Want(5, {.kind = Kind::kLoad}), "load for 5 in 3") << "any other values";
 }
 
 }  // namespace

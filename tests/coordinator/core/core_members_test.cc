@@ -78,8 +78,8 @@ TEST(CoreMembers, WhatIsCreatedMeanwhileIsInstalledNext) {
   CoreDriver d;
   d.Serve(0);
   EXPECT_EQ(d.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install on 0 since 0");
-  EXPECT_EQ(d.Routing(2, 0), "") << "one at a time";
-  EXPECT_EQ(d.Routing(3, 0), "");
+  EXPECT_EQ(d.Routing(2, 1), "") << "one at a time";
+  EXPECT_EQ(d.Routing(3, 1), "");
   EXPECT_EQ(d.Installed(0, 10, 1), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 3), "");
 }
@@ -88,7 +88,7 @@ TEST(CoreMembers, WhatAWorkerForgotWhileItWasSentMoreIsInstalledAgain) {
   CoreDriver d;
   d.Serve(1);
   d.Schedule(2);
-  EXPECT_EQ(d.Step(event::CatalogChanged{2, 1, Generation(0)}), "install on 0 since 1");
+  EXPECT_EQ(d.Step(event::CatalogChanged{2, 1, Generation(1)}), "install on 0 since 1");
   EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_NOT_INSTALLED)), "");
   EXPECT_EQ(d.Installed(0, 10, 2), "install on 0 since 0") << "it has what is new, not the rest";
   EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
@@ -103,7 +103,7 @@ TEST(CoreMembers, AWorkerThatCannotInstallGetsNothingMoreOnceItIsSetAside) {
   ASSERT_TRUE(error.answered());
   d.Step(event::InstallFailed{WorkerId(1), Incarnation(20), 1, error});
   ASSERT_TRUE(d.core.IsAside(WorkerId(1)));
-  EXPECT_EQ(d.Routing(2, 0), "install on 0 since 1");
+  EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
 }
 
 // 2.5 ms of the loop for each, and four may be late before a daemon counts as lost.
@@ -208,16 +208,16 @@ TEST(CoreMembers, AServerThatLeavesTakesNothingAlong) {
   d.Serve(1);
   d.Schedule(2);
   EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 100, 0, 1),
-            "pause; stop run 1 on 0; round 1 from 0: keep 0, keep 1");
-  d.Routing(2, 1);
-  EXPECT_EQ(d.Restored(1), "save 1");
-  EXPECT_EQ(d.Last<action::Save>().generation, Generation(1));
+            "pause; stop run 1 on 0; round 2 from 0: keep 0, keep 1");
+  d.Routing(2, 2);
+  EXPECT_EQ(d.Restored(2), "save 1");
+  EXPECT_EQ(d.Last<action::Save>().generation, Generation(2));
   EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1)}), "write manifest");
   EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}),
             "committed 1; server 0 left; goodbye 1");
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "refuse FAILED_PRECONDITION");
   EXPECT_EQ(KindOf(d.Last<action::AnswerRegister>().status), pb::ERROR_USER) << "of its own will";
-  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "server 0 joins; round 2 from 1: restore 0, keep 1");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "server 0 joins; round 3 from 1: restore 0, keep 1");
 }
 
 TEST(CoreMembers, ANewerCoordinatorEndsThisOne) {

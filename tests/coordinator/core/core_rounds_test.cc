@@ -247,17 +247,17 @@ TEST_F(CoreRounds, ADecidedRoundIsAppliedBeforeAFence) {
   Result(1, 0);
   d_.Ended(1);
   EXPECT_EQ(d_.Step(event::CancelEverything{}),
-            "finish 2 CANCELLED; finish 3 CANCELLED; cancel below 4 in generation 0 on 1");
+            "finish 2 CANCELLED; finish 3 CANCELLED; cancel below 4 in generation 1 on 1");
   EXPECT_EQ(d_.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10), {}}), "")
       << "no fence before the round is applied everywhere";
-  EXPECT_EQ(Committed(), "deliver 1; finish 1 OK; fence below 4 in generation 0");
+  EXPECT_EQ(Committed(), "deliver 1; finish 1 OK; fence below 4 in generation 1");
 }
 
 TEST_F(CoreRounds, AnUndecidedRoundIsCancelledWhole) {
   Serve(2, {.replicas = 2}, /*functions=*/2);
   Result(1, 0);
   EXPECT_EQ(d_.Step(event::CancelEverything{}),
-            "finish 1 CANCELLED; finish 2 CANCELLED; cancel below 3 in generation 0 on 2");
+            "finish 1 CANCELLED; finish 2 CANCELLED; cancel below 3 in generation 1 on 2");
 }
 
 TEST_F(CoreRounds, ALeaveWaitsForADecidedRound) {
@@ -276,8 +276,8 @@ TEST_F(CoreRounds, ALostServerEndsADecidedRound) {
   EXPECT_THAT(d_.Step(event::DaemonDied{100, "killed"}), HasSubstr("pause"));
   EXPECT_EQ(Committed(), "") << "nobody waits for it";
   d_.Join(pb::ROLE_PSSERVER, 200, 0);
-  d_.Restored(1);
-  EXPECT_THAT(d_.Routing(2, 1), Not(HasSubstr("commit")));
+  d_.Restored(2);
+  EXPECT_THAT(d_.Routing(2, 2), Not(HasSubstr("commit")));
   EXPECT_THAT(d_.Installed(0, 10, 2), HasSubstr("start 1 on 0 from 0"));
   EXPECT_EQ(d_.runs.at(FunctionId(1)).round, 1u);
 }

@@ -17,11 +17,11 @@ TEST(CoreServers, ALostServerIsRestoredAndWhatItLacksRunsAgain) {
   EXPECT_EQ(d.Step(event::DaemonDied{100}), "server 0 died; interrupt; pause");
   EXPECT_FALSE(d.core.done()) << "the finished function will run again";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; 1 steps of 1 functions since the beginning will run again; round 1 "
+            "server 0 joins; 1 steps of 1 functions since the beginning will run again; round 2 "
             "from 0: restore 0, restore 1");
-  d.Routing(2, 1);
+  d.Routing(2, 2);
   EXPECT_EQ(d.Installed(0, 10, 2), "") << "not before all servers serve";
-  EXPECT_EQ(d.Restored(1), "use routing; serve in 1; start 1 on 0 from 0");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; start 1 on 0 from 0");
 }
 
 TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
@@ -30,8 +30,8 @@ TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
   d.Schedule();
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Restored(1), "use routing; serve in 1");
-  EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2");
+  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
 }
 
@@ -40,15 +40,15 @@ TEST(CoreServers, AnAnswerOfAnOlderRoundIsNotTaken) {
   d.Serve(0);
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 1 "
+            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 2 "
             "from 0: restore 0");
   d.Step(event::DaemonDied{200});
-  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 2 from 0: restore 0");
-  EXPECT_EQ(d.Restored(1), "");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 3 from 0: restore 0");
+  EXPECT_EQ(d.Restored(2), "");
   EXPECT_EQ(
-      d.Step(event::Restored{Generation(1), CallError::Of(absl::InternalError("late")), {}, ""}),
+      d.Step(event::Restored{Generation(2), CallError::Of(absl::InternalError("late")), {}, ""}),
       "");
-  EXPECT_EQ(d.Restored(2), "use routing; serve in 2");
+  EXPECT_EQ(d.Restored(3), "use routing; serve in 3");
 }
 
 // A process that lost its place without being known to be dead may serve until its lease ends.
@@ -60,13 +60,13 @@ TEST(CoreServers, AReplacementServesWhenTheOldLeaseHasEnded) {
   d.now += absl::Seconds(1);
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
             "server 0 replaced; interrupt; pause; server 0 joins; 0 steps of 0 functions since the "
-            "beginning will run again; round 1 from "
+            "beginning will run again; round 2 from "
             "0: restore 0");
-  EXPECT_EQ(d.Restored(1), "");
+  EXPECT_EQ(d.Restored(2), "");
   EXPECT_EQ(d.core.alarm(), absl::UnixEpoch() + absl::Seconds(13));
   EXPECT_EQ(d.TickAfter(absl::Seconds(8)), "");
   d.Beat(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "use routing; serve in 1");
+  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "use routing; serve in 2");
 }
 
 TEST(CoreServers, ALateAnswerOfAnEarlierRoundTakesNoOnesPlace) {
@@ -74,27 +74,27 @@ TEST(CoreServers, ALateAnswerOfAnEarlierRoundTakesNoOnesPlace) {
   d.Serve(0);
   d.now += absl::Seconds(1);
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 300, 0), ::testing::HasSubstr("round 2"));
-  EXPECT_EQ(d.Restored(2), "") << "the lease of the one that was replaced has not run out";
-  EXPECT_EQ(d.Restored(1), "");
-  EXPECT_EQ(d.Step(event::Restored{Generation(1), CallError::Of(absl::InternalError("late"))}), "");
+  EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 300, 0), ::testing::HasSubstr("round 3"));
+  EXPECT_EQ(d.Restored(3), "") << "the lease of the one that was replaced has not run out";
+  EXPECT_EQ(d.Restored(2), "");
+  EXPECT_EQ(d.Step(event::Restored{Generation(2), CallError::Of(absl::InternalError("late"))}), "");
   d.TickAfter(absl::Seconds(8));
   d.Beat(pb::ROLE_PSSERVER, 300, 0);
-  EXPECT_EQ(d.TickAfter(absl::Seconds(5)), "use routing; serve in 2");
+  EXPECT_EQ(d.TickAfter(absl::Seconds(5)), "use routing; serve in 3");
 }
 
 TEST(CoreServers, AReplacementServesAtOnceWhenTheOldProcessIsDead) {
   CoreDriver d;
   d.Serve(0);
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Restored(1), "");
-  EXPECT_EQ(d.Step(event::DaemonDied{100}), "use routing; serve in 1");
+  EXPECT_EQ(d.Restored(2), "");
+  EXPECT_EQ(d.Step(event::DaemonDied{100}), "use routing; serve in 2");
 }
 
 TEST(CoreServers, RoundsThatFailComeMoreAndMoreSlowlyUntilTheServersServe) {
   CoreDriver d;
   d.Serve(0);
-  uint64_t generation = 0, server = 200;
+  uint64_t generation = 1, server = 200;
   const auto pause = [&] {
     d.Beat(pb::ROLE_PSSERVER, server, 0);
     d.Step(event::Restored{Generation(++generation), CallError::Of(MachineFault()), {}, ""});
@@ -127,15 +127,15 @@ TEST(CoreServers, AFailedRestoreIsTriedAgainOrEndsByItsFault) {
     return d.Step(
         event::Restored{Generation(generation), CallError::Of(std::move(status)), {}, ""});
   };
-  EXPECT_EQ(fail(1, absl::UnavailableError("no answer")), "");
+  EXPECT_EQ(fail(2, absl::UnavailableError("no answer")), "");
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(99)), "");
-  EXPECT_EQ(d.TickAfter(d.core.alarm() - d.now), "round 2 from 0: restore 0");
-  EXPECT_EQ(fail(2, Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)),
+  EXPECT_EQ(d.TickAfter(d.core.alarm() - d.now), "round 3 from 0: restore 0");
+  EXPECT_EQ(fail(3, Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)),
             "server 0 cannot_read; interrupt");
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "refuse FAILED_PRECONDITION");
   EXPECT_EQ(KindOf(d.Last<action::AnswerRegister>().status), pb::ERROR_STALE) << "it must end";
-  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 3 from 0: restore 0");
-  EXPECT_EQ(fail(3, absl::InvalidArgumentError("another type")), "interrupt; end INVALID_ARGUMENT");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 4 from 0: restore 0");
+  EXPECT_EQ(fail(4, absl::InvalidArgumentError("another type")), "interrupt; end INVALID_ARGUMENT");
 }
 
 TEST(CoreServers, WithoutRecoveryALostServerEndsTheJob) {
@@ -173,9 +173,9 @@ TEST(CoreServers, AssignmentsAreRepeatedInTheirPlaces) {
   d.Ended(3);
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  d.Routing(2, 1);
+  d.Routing(2, 2);
   d.Installed(0, 10, 2);
-  EXPECT_EQ(d.Restored(1), "use routing; serve in 1; start 1 on 0 from 0");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; start 1 on 0 from 0");
   EXPECT_FALSE(d.core.whole());
   d.Result(1, 0);
   EXPECT_EQ(d.Ended(1), "finish 1 OK; assign 2") << "then what is behind it";
@@ -201,9 +201,9 @@ TEST(CoreServers, WhatARepeatedAssignmentWaitsForIsNotHeldBack) {
   d.Ended(1);
   d.Ended(2);
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  d.Routing(2, 1);
+  d.Routing(2, 2);
   d.Installed(0, 10, 2);
-  d.Restored(1);
+  d.Restored(2);
   d.Result(1, 0);
   d.Ended(1);
   EXPECT_TRUE(d.core.updates_paused()) << "function 1 is kept, which is too much";

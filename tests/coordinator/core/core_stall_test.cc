@@ -47,23 +47,23 @@ TEST_F(CoreStall, DuringTheLoadOfARecovery) {
   d_.Step(event::DaemonDied{100});
   incarnation0_ = 200;
   EXPECT_EQ(d_.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 1 "
+            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 2 "
             "from 0: restore 0, restore 1");
   EXPECT_EQ(Pass(7, 5), "");
   EXPECT_EQ(Stall(5), "server 1 hangs; interrupt");
   EXPECT_EQ(d_.Join(pb::ROLE_PSSERVER, 101, 1), "refuse FAILED_PRECONDITION");
   EXPECT_THAT(d_.Join(pb::ROLE_PSSERVER, 201, 1),
-              ::testing::HasSubstr("round 2 from 0: restore 0, restore 1"));
+              ::testing::HasSubstr("round 3 from 0: restore 0, restore 1"));
 }
 
 TEST_F(CoreStall, DuringTheFirstConfigure) {
   for (uint32_t s = 0; s < 2; ++s) d_.Join(pb::ROLE_PSSERVER, 100 + s, static_cast<int>(s));
   d_.Step(event::EnableRecovery{});
   d_.Step(event::CatalogChanged{.parameters = 1});
-  EXPECT_EQ(d_.Want(1, {}), "configure in 0");
+  EXPECT_EQ(d_.Want(1, {}), "configure in 1");
   EXPECT_EQ(Pass(std::nullopt, 5), "");
   EXPECT_EQ(Stall(5), "server 1 hangs; interrupt");
-  EXPECT_EQ(d_.Join(pb::ROLE_PSSERVER, 201, 1), "server 1 joins; configure in 0");
+  EXPECT_EQ(d_.Join(pb::ROLE_PSSERVER, 201, 1), "server 1 joins; configure in 1");
 }
 
 TEST_F(CoreStall, WithoutRecoveryTheJobEnds) {

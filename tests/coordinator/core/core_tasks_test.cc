@@ -23,7 +23,7 @@ TEST(CoreTasks, ServersAreConfiguredWhenAllAreThereAndSomebodyAsks) {
   CoreDriver d(2);
   EXPECT_EQ(d.Want(1, {}), "");
   d.Join(pb::ROLE_PSSERVER, 100, 0);
-  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "server 1 joins; configure in 0");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "server 1 joins; configure in 1");
   EXPECT_EQ(d.Step(event::Configured{Attempt(d)}), "use routing; done 1 OK");
   EXPECT_EQ(d.Want(2, {}), "done 2 OK") << "they have all of it";
 }
@@ -31,11 +31,11 @@ TEST(CoreTasks, ServersAreConfiguredWhenAllAreThereAndSomebodyAsks) {
 TEST(CoreTasks, WhatIsCreatedMeanwhileIsConfiguredNext) {
   CoreDriver d;
   d.Serve(0);
-  d.Step(event::CatalogChanged{2, 1, Generation(0), 2});
-  EXPECT_EQ(d.Want(2, {}), "configure in 0");
+  d.Step(event::CatalogChanged{2, 1, Generation(1), 2});
+  EXPECT_EQ(d.Want(2, {}), "configure in 1");
   const uint64_t first = Attempt(d);
-  d.Step(event::CatalogChanged{3, 1, Generation(0), 3});
-  EXPECT_EQ(d.Step(event::Configured{first}), "use routing; configure in 0");
+  d.Step(event::CatalogChanged{3, 1, Generation(1), 3});
+  EXPECT_EQ(d.Step(event::Configured{first}), "use routing; configure in 1");
   EXPECT_EQ(d.Step(event::Configured{first}), "") << "its answer came";
   EXPECT_EQ(d.Step(event::Configured{first + 1}), "use routing; done 2 OK");
 }
@@ -43,11 +43,11 @@ TEST(CoreTasks, WhatIsCreatedMeanwhileIsConfiguredNext) {
 TEST(CoreTasks, WhatTwentyTriesDoNotConfigureIsAnError) {
   CoreDriver d;
   d.Serve(0);
-  d.Step(event::CatalogChanged{2, 1, Generation(0), 2});
-  EXPECT_EQ(d.Want(2, {}), "configure in 0");
+  d.Step(event::CatalogChanged{2, 1, Generation(1), 2});
+  EXPECT_EQ(d.Want(2, {}), "configure in 1");
   for (int i = 1; i < 20; ++i) {
     EXPECT_EQ(d.Step(event::Configured{Attempt(d), Error(MachineFault())}), "") << i;
-    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "configure in 0") << i;
+    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "configure in 1") << i;
   }
   EXPECT_EQ(d.Step(event::Configured{Attempt(d), Error(MachineFault())}), "done 2 UNAVAILABLE");
 }
@@ -56,14 +56,26 @@ TEST(CoreTasks, WhatTwentyTriesDoNotConfigureIsAnError) {
 TEST(CoreTasks, ALaterCoordinatorResetsTheServersOnce) {
   CoreDriver d(1, CoordinatorEpoch(2));
   d.Join(pb::ROLE_PSSERVER, 100, 0);
-  const std::string first = absl::StrCat("reset in ", (uint64_t{1} << 32) + 1);
-  const std::string second = absl::StrCat("reset in ", (uint64_t{1} << 32) + 2);
+  const std::string first = absl::StrCat("reset in ", (uint64_t{1} << 32) + 2);
+  const std::string second = absl::StrCat("reset in ", (uint64_t{1} << 32) + 3);
   EXPECT_EQ(d.Want(1, {}), first);
   d.Step(event::Configured{Attempt(d), Error(MachineFault())});
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), second) << "in a generation of its own";
   d.Step(event::Configured{Attempt(d)});
-  d.Step(event::CatalogChanged{2, 1, Generation((uint64_t{1} << 32) + 2), 2});
-  EXPECT_EQ(d.Want(2, {}), absl::StrCat("configure in ", (uint64_t{1} << 32) + 2));
+  d.Step(event::CatalogChanged{2, 1, Generation((uint64_t{1} << 32) + 3), 2});
+  EXPECT_EQ(d.Want(2, {}), absl::StrCat("configure in ", (uint64_t{1} << 32) + 3));
+}
+
+// A worker takes 0 for any generation.
+TEST(CoreTasks, NoCoordinatorBeginsInGeneration0) {
+  for (const uint64_t epoch : {1, 2, 7}) {
+    CoreDriver d(1, CoordinatorEpoch(epoch));
+    d.Serve(1);
+    EXPECT_GT(d.core.generation(), Generation((epoch - 1) << 32)) << epoch;
+    EXPECT_LT(d.core.generation(), Generation(epoch << 32)) << epoch;
+    EXPECT_EQ(d.core.recovery().generation(), d.core.generation()) << epoch;
+    EXPECT_EQ(d.Schedule(), "scheduled 1; start 1 on 0 from 0") << epoch;
+  }
 }
 
 TEST(CoreTasks, OneIsUnderWayAtATimeAndTheOldestIsNext) {
@@ -204,7 +216,7 @@ TEST(CoreTasks, ALostServerMakesAnAssignmentBegunAgain) {
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Step(event::Assigned{first}), "") << "the server that has it is gone";
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Restored(1), "use routing; serve in 1; assign 1");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; assign 1");
 }
 
 // Also of two datasets of which only one is another.
@@ -252,13 +264,13 @@ TEST(CoreTasks, RecoveryIsOfTheGenerationThatServersWereResetIn) {
   d.Want(2, {.kind = Kind::kLoad});
   EXPECT_EQ(
       d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))}),
-      "bad for 2; done 2 DATA_LOSS; reset in 2");
+      "bad for 2; done 2 DATA_LOSS; reset in 3");
   const uint64_t resetting = Attempt(d);
   d.Step(event::EnableRecovery{});
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "");
   EXPECT_EQ(d.Step(event::Configured{resetting}), "use routing; save 2");
-  EXPECT_EQ(d.Last<action::Save>().generation, Generation(2));
-  EXPECT_EQ(d.core.recovery().generation(), Generation(2));
+  EXPECT_EQ(d.Last<action::Save>().generation, Generation(3));
+  EXPECT_EQ(d.core.recovery().generation(), Generation(3));
 }
 
 TEST(CoreTasks, WhoOnlyWantsServersToServeDoesNotWaitForACheckpoint) {
@@ -295,7 +307,7 @@ TEST(CoreTasks, AContinuedJobCountsItsStepsOn) {
   values->job.taken_steps = 700;
   d.Want(2, {.kind = Kind::kLoad, .point = values});
   d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
-  d.Routing(2, 1);
+  d.Routing(2, 2);
   d.Installed(0, 10, 2);
   d.Schedule(4);
   EXPECT_EQ(d.core.queue().Find(FunctionId(1))->work.step_offset, 700u);
@@ -317,10 +329,10 @@ TEST(CoreTasks, AResumedFunctionThatWorkersRefuseEndsWithTheirError) {
   function.steps = 1;
   d.Want(2, {.kind = Kind::kLoad, .point = point});
   d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
-  d.Routing(2, 1);
+  d.Routing(2, 2);
   ASSERT_EQ(d.Installed(0, 10, 2), "start 7 on 0 from 0");
   EXPECT_EQ(d.Ended(7, testing::Typed(pb::ERROR_NOT_INSTALLED)),
-            "finish 7 INVALID_ARGUMENT; cancel below 8 in generation 1 on 1");
+            "finish 7 INVALID_ARGUMENT; cancel below 8 in generation 2 on 1");
   EXPECT_EQ(d.core.queue().unfinished(), 0u);
 }
 

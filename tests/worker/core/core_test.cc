@@ -290,6 +290,23 @@ TEST_F(WorkerCoreTest, ARoutingUpdateDuringAPush) {
   EXPECT_THAT(Take(), ElementsAre("end 100 ERROR_STALE"));
 }
 
+// Its coordinator took the worker for lost, and has repeated or cancelled its runs since. Also of
+// the first generation that a coordinator gives out, which is 1.
+TEST_F(WorkerCoreTest, ARunThatWaitsWhileServersAreRestoredPushesNothingIntoTheirNewState) {
+  MU_ASSERT_OK(Run(1, 1));
+  MU_ASSERT_OK(Run(2, 1));
+  EXPECT_EQ(Begin(kPush), 1u);
+  MU_ASSERT_OK(Configure(2));
+  Take();
+  EXPECT_TRUE(core_.RepeatCall(absl::CancelledError("interrupted")));
+  EXPECT_EQ(Begin(kPush), 1u);
+  EXPECT_FALSE(core_.RepeatCall(absl::FailedPreconditionError("stale")));
+  StepEnded(WithKind(absl::FailedPreconditionError("stale"), pb::ERROR_STALE, pb::ROLE_PSSERVER));
+  EXPECT_THAT(Take(), ElementsAre("end 100 ERROR_STALE", "run 200 step 0"));
+  EXPECT_EQ(Begin(kPull), 1u) << "the servers refuse it";
+  EXPECT_EQ(KindOf(Run(3, 1)), pb::ERROR_STALE) << "as is one that comes late";
+}
+
 TEST_F(WorkerCoreTest, APushThatEndsAsTheServersMoveIsNotRepeated) {
   MU_ASSERT_OK(Run(1, 1));
   EXPECT_EQ(Begin(kPush), 1u);
