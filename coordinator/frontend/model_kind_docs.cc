@@ -104,7 +104,7 @@ ModelDoc SasRecDoc() {
   AddKeys(pb::SasRecProto::descriptor(), "",
           {{"sequence_column", "",
             "name of a sequence of ids in the order of time, padded with 0. In training each place "
-            "predicts the next item"},
+            "predicts the next item; a score follows from the newest `length` - 1 items at most"},
            kLength,
            {"items", "", "number of items; their ids are from 1 and below it"},
            {"embedding_dim", "48", "length of the vectors"},

@@ -105,9 +105,15 @@ Sym SasRec::NextItemLoss(const Sym& sequence) const {
 }
 
 Sym SasRec::Score(const Sym& sequence, const Sym& lengths, const Sym& candidates) const {
-  const Sym last = OneHot(lengths - 1, length_);
-  const Sym states = States(sequence, length_);
-  const Sym state = ReduceSum(states * Reshape(last, {-1, length_, 1}), {1});
+  // In training the last item of a full sequence is only predicted, so the last row of positions_
+  // is never trained: of a full sequence the newest items are taken, without the first.
+  const int64_t n = length_ - 1;
+  const Sym is_full = Reshape(GreaterEqual(lengths, length_), {-1, 1});
+  const Sym newest =
+      Where(is_full, Slice(sequence, {0, 1}, {-1, n}), Slice(sequence, {0, 0}, {-1, n}));
+  const Sym last = OneHot(Minimum(lengths, n) - 1, n);
+  const Sym states = States(newest, n);
+  const Sym state = ReduceSum(states * Reshape(last, {-1, n, 1}), {1});
   return ReduceSum(state * EmbeddingLookup(items_, candidates), {1});
 }
 

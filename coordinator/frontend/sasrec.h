@@ -14,9 +14,10 @@
 namespace mu {
 
 // In training each position of a sequence predicts the next item, against one that is drawn
-// uniformly. In evaluation and prediction the last position scores a candidate. Item 0 is padding,
-// at the end of a sequence, where causal attention does not see it. Table items, variables
-// positions, block_0/..., norm/...
+// uniformly. In evaluation and prediction the last position scores a candidate, from the newest
+// length - 1 items at most: no step trains the position behind them. Item 0 is padding, at the end
+// of a sequence, where causal attention does not see it. Table items, variables positions,
+// block_0/..., norm/...
 class SasRec final : public Model {
  public:
   static std::vector<ModelProblem> Problems(const pb::SasRecProto& config);
@@ -41,7 +42,7 @@ class SasRec final : public Model {
 
   explicit SasRec(const pb::SasRecProto& config);
   Sym Drop(const Sym& x) const;
-  // ids [batch, n], n at most length -> [batch, n, dim].
+  // ids [batch, n], n below length -> [batch, n, dim].
   Sym States(const Sym& ids, int64_t n) const;
   Sym NextItemLoss(const Sym& sequence) const;
   // [batch]: how well the candidate follows the sequence.
@@ -52,7 +53,7 @@ class SasRec final : public Model {
   const int64_t dim_;
   const float dropout_;
   EmbeddingTable items_;
-  Variable positions_;  // [length, dim]
+  Variable positions_;  // [length, dim]; the last row is not used
   std::vector<Block> blocks_;
   LayerNorm norm_;
 };

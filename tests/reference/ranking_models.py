@@ -162,8 +162,11 @@ class SasRec(nn.Module):
         with torch.no_grad():
             out = []
             for batch in torch.arange(len(data.test)).split(2048):
-                states = self.states(data.test_sequences[batch])
-                last = states[torch.arange(len(batch)), data.test_lengths[batch] - 1]
+                items, lengths = data.test_sequences[batch], data.test_lengths[batch]
+                # The last position is never trained: of a full sequence the newest items, without the first.
+                full = (lengths == self.LENGTH).unsqueeze(1)
+                states = self.states(torch.where(full, items[:, 1:], items[:, :-1]))
+                last = states[torch.arange(len(batch)), lengths.clamp(max=self.LENGTH - 1) - 1]
                 out.append((last * self.item(data.test[batch, 1])).sum(1))
             return torch.cat(out)
 
