@@ -10,20 +10,9 @@
 namespace mu {
 namespace {
 
-constexpr size_t kBuckets = size_t{1} << 17;
-constexpr double kMaxLogOdds = 20.0;  // a float32 probability has no finer steps beyond
 // As scikit-learn clips: a certain and wrong prediction costs much, not infinitely much.
 constexpr double kLogLossEpsilon = 1e-7;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-size_t BucketOf(double probability) {
-  if (probability <= 0) return 0;
-  if (probability >= 1) return kBuckets - 1;
-  const double log_odds =
-      std::clamp(std::log(probability / (1 - probability)), -kMaxLogOdds, kMaxLogOdds);
-  return static_cast<size_t>((log_odds + kMaxLogOdds) / (2 * kMaxLogOdds) *
-                             static_cast<double>(kBuckets - 1));
-}
 
 }  // namespace
 
@@ -47,8 +36,6 @@ absl::Status CheckBinaryLabels(absl::Span<const float> labels) {
   return absl::OkStatus();
 }
 
-BinaryMetrics::BinaryMetrics() : positive_histogram_(kBuckets), negative_histogram_(kBuckets) {}
-
 absl::Status BinaryMetrics::Add(absl::Span<const float> predictions, absl::Span<const float> labels,
                                 absl::Span<const float> weights) {
   const EvalRecords records{.predictions = predictions, .labels = labels, .weights = weights};
@@ -60,7 +47,7 @@ absl::Status BinaryMetrics::Add(absl::Span<const float> predictions, absl::Span<
     const double p = predictions[i];
     const double weight = records.weight(i);
     const bool positive = labels[i] == 1;
-    (positive ? positive_histogram_ : negative_histogram_)[BucketOf(p)] += weight;
+    scores_.Add(predictions[i], positive, static_cast<float>(weight));
     (positive ? positives_ : negatives_) += weight;
     if ((p >= 0.5) == positive) correct_ += weight;
     const double clipped = std::clamp(p, kLogLossEpsilon, 1 - kLogLossEpsilon);
@@ -72,10 +59,7 @@ absl::Status BinaryMetrics::Add(absl::Span<const float> predictions, absl::Span<
 }
 
 void BinaryMetrics::Merge(const BinaryMetrics& other) {
-  for (size_t i = 0; i < kBuckets; ++i) {
-    positive_histogram_[i] += other.positive_histogram_[i];
-    negative_histogram_[i] += other.negative_histogram_[i];
-  }
+  scores_.Merge(other.scores_);
   count_ += other.count_;
   positives_ += other.positives_;
   negatives_ += other.negatives_;
@@ -88,9 +72,9 @@ double BinaryMetrics::auc() const {
   if (positives_ == 0 || negatives_ == 0) return kNan;
   // Pairs of a positive above a negative, and half of those in the same bucket.
   double pairs = 0, negatives_below = 0;
-  for (size_t i = 0; i < kBuckets; ++i) {
-    pairs += positive_histogram_[i] * (negatives_below + 0.5 * negative_histogram_[i]);
-    negatives_below += negative_histogram_[i];
+  for (const ScoreHistogram::Bucket& bucket : scores_.Buckets()) {
+    pairs += bucket.positives * (negatives_below + 0.5 * bucket.negatives);
+    negatives_below += bucket.negatives;
   }
   return pairs / positives_ / negatives_;
 }
@@ -98,11 +82,12 @@ double BinaryMetrics::auc() const {
 double BinaryMetrics::pr_auc() const {
   if (positives_ == 0) return kNan;
   double area = 0, positives_above = 0, negatives_above = 0;
-  for (size_t i = kBuckets; i-- > 0;) {
-    positives_above += positive_histogram_[i];
-    negatives_above += negative_histogram_[i];
-    if (positive_histogram_[i] == 0) continue;
-    area += positive_histogram_[i] * positives_above / (positives_above + negatives_above);
+  const std::vector<ScoreHistogram::Bucket> buckets = scores_.Buckets();
+  for (size_t i = buckets.size(); i-- > 0;) {
+    positives_above += buckets[i].positives;
+    negatives_above += buckets[i].negatives;
+    if (buckets[i].positives == 0) continue;
+    area += buckets[i].positives * positives_above / (positives_above + negatives_above);
   }
   return area / positives_;
 }

@@ -5,25 +5,23 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/metrics/eval_records.h"
 #include "common/metrics/exact_sum.h"
+#include "common/metrics/score_histogram.h"
 
 namespace mu {
 
-// The areas under curves come from a histogram of the log-odds with 2^17 buckets: memory stays the
-// same for any number of records. Scores in one bucket count as equal (half a pair each), which
-// moves the area under the ROC curve by less than 1e-4.
+// The areas under curves are exact for up to 2^20 different predictions. Beyond, those that share a
+// bucket of ScoreHistogram count as equal (half a pair each), so memory stays bounded for any
+// number of records.
 //
 // Merging in any order and any cut gives the same numbers to the last bit; with weights, as long as
 // the sums of weights fit the 53 bits of a double, else to the last few bits.
 class BinaryMetrics {
  public:
-  BinaryMetrics();
-
   // `predictions` are probabilities, `labels` 0 or 1; all of the same length. INVALID_ARGUMENT for
   // a prediction that is NaN or outside [0, 1], another label or a negative weight; nothing is
   // added then.
@@ -50,8 +48,7 @@ class BinaryMetrics {
  private:
   double weight() const { return positives_ + negatives_; }
 
-  std::vector<double> positive_histogram_;
-  std::vector<double> negative_histogram_;
+  ScoreHistogram scores_;
   uint64_t count_ = 0;
   double positives_ = 0;
   double negatives_ = 0;

@@ -149,9 +149,11 @@ constexpr char kMrrDoc[] = "mean over groups: 1 / rank of the first relevant rec
 // By task; the order of docs/reference/metrics.md.
 constexpr MetricDef kTable[] = {
     {"auc", kBinary, kNone, false, true, kGreater, Binary, OfBinary<&BinaryMetrics::auc>,
-     "area under the ROC curve, within 1e-4 of the exact one"},
+     "area under the ROC curve: exact for up to 1,048,576 different predictions; beyond, those may "
+     "count as equal that differ by less than 1/4096 of themselves (from 0.5 on: of 1 - "
+     "prediction)"},
     {"pr_auc", kBinary, kNone, false, true, kGreater, Binary, OfBinary<&BinaryMetrics::pr_auc>,
-     "area under the precision-recall curve: average precision"},
+     "area under the precision-recall curve: average precision; as exact as `auc`"},
     {"logloss", kBinary, kNone, false, true, kLess, Binary, OfBinary<&BinaryMetrics::logloss>,
      "mean of -log(probability of the true label); probabilities are clipped to [1e-7, 1 - 1e-7]"},
     {"normalized_entropy", kBinary, kNone, false, true, kLess, Binary,

@@ -83,13 +83,48 @@ TEST(BinaryMetrics, AgreesWithTheDefinitions) {
     const Counted at_half = Count(r, 0.5);
     const double mean = at_half.positive / at_half.all;
     const double entropy = -(mean * std::log(mean) + (1 - mean) * std::log(1 - mean));
-    EXPECT_NEAR(metrics.auc(), PairwiseAuc(r), 1e-4);
-    EXPECT_NEAR(metrics.pr_auc(), AveragePrecision(r), 1e-4);
+    EXPECT_NEAR(metrics.auc(), PairwiseAuc(r), 1e-9);
+    EXPECT_NEAR(metrics.pr_auc(), AveragePrecision(r), 1e-9);
     EXPECT_NEAR(metrics.logloss(), loss / at_half.all, 1e-9);
     EXPECT_NEAR(metrics.normalized_entropy(), loss / at_half.all / entropy, 1e-9);
     EXPECT_NEAR(metrics.calibration(), predicted / at_half.positive, 1e-9);
     EXPECT_EQ(metrics.accuracy(), at_half.right / at_half.all);
     EXPECT_EQ(metrics.count(), 400u);
+  }
+}
+
+// As early in training, and where almost all labels are 0.
+TEST(BinaryMetrics, AreasAreExactForScoresThatAreCloseTogether) {
+  const std::vector<std::pair<float, float>> pairs = {{0.5f, 0.50001f},
+                                                      {1e-10f, 1e-9f},
+                                                      {0.3f, std::nextafter(0.3f, 1.0f)},
+                                                      {0.0f, 1e-40f},
+                                                      {0.5f, std::nextafter(0.5f, 1.0f)},
+                                                      {std::nextafter(1.0f, 0.0f), 1.0f}};
+  for (const auto& [less, more] : pairs) {
+    BinaryMetrics right, wrong;
+    MU_ASSERT_OK(right.Add({less, more}, {0, 1}));
+    MU_ASSERT_OK(wrong.Add({less, more}, {1, 0}));
+    EXPECT_EQ(right.auc(), 1) << less;
+    EXPECT_EQ(right.pr_auc(), 1) << less;
+    EXPECT_EQ(wrong.auc(), 0) << less;
+    EXPECT_EQ(wrong.pr_auc(), 0.5) << less;
+  }
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    SCOPED_TRACE(seed);
+    SplitMix random(seed);
+    Records r = BinaryRecords(seed, 400, /*ties=*/seed % 2 == 1);
+    if (seed < 5) r.weights.clear();
+    // Log-odds of -3, but for a deviation of 1e-4 that says something about the label.
+    for (size_t i = 0; i < r.size(); ++i) {
+      const double deviation = 1e-4 * (r.predictions[i] + 0.2 * random.Unit());
+      r.predictions[i] = static_cast<float>(1 / (1 + std::exp(3 - deviation)));
+    }
+    BinaryMetrics metrics;
+    MU_ASSERT_OK(metrics.Add(r.predictions, r.labels, r.weights));
+    EXPECT_NEAR(metrics.auc(), PairwiseAuc(r), 1e-9);
+    EXPECT_NEAR(metrics.pr_auc(), AveragePrecision(r), 1e-9);
+    EXPECT_GT(std::abs(metrics.auc() - 0.5), 0.05) << "the scores say nothing";
   }
 }
 

@@ -13,11 +13,8 @@ void Compare(Task task, const EvalRecords& records, const std::map<std::string, 
   for (const auto& [name, value] : expected) names.push_back(name);
   MU_ASSERT_OK_AND_ASSIGN(MetricSet set, MetricSet::Create(task, names, /*has_group=*/true));
   MU_ASSERT_OK(set.Add(records));
-  for (const MetricValue& metric : set.Values()) {
-    // Those of a histogram promise no more.
-    const bool area = metric.name == "auc" || metric.name == "pr_auc";
-    EXPECT_NEAR(metric.value, expected.at(metric.name), area ? 1e-4 : 1e-6) << metric.name;
-  }
+  for (const MetricValue& metric : set.Values())
+    EXPECT_NEAR(metric.value, expected.at(metric.name), 1e-6) << metric.name;
 }
 
 TEST(MetricReference, Binary) {
