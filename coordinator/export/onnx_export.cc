@@ -64,6 +64,7 @@ class Exporter {
     for (const pb::NodeProto& node : function_.nodes()) {
       if (node.op() == "batch_column") columns_.insert(node.attrs().at("column").s());
     }
+    for (const std::string& column : columns_) graph_.ReserveInput(column);
   }
 
   // A list column's parts have sizes of their own.

@@ -105,7 +105,6 @@ std::string OnnxGraph::NewName(absl::string_view wish) {
 
 void OnnxGraph::AddInput(const std::string& name, const TensorSpec& spec,
                          absl::Span<const std::string> sizes, const std::string& doc) {
-  names_.insert(name);
   auto* input = proto_.add_input();
   input->set_name(name);
   input->set_doc_string(doc);

@@ -45,7 +45,10 @@ class OnnxGraph {
 
   explicit OnnxGraph(const std::string& name) { proto_.set_name(name); }
 
-  // A size of -1 gets the name in `sizes` at its place.
+  // Keeps the name for an input that comes later: nothing else gets it. Inputs are called as the
+  // data's columns, so their names must be reserved before anything is made.
+  void ReserveInput(const std::string& name) { names_.insert(name); }
+  // `name` is reserved. A size of -1 gets the name in `sizes` at its place.
   void AddInput(const std::string& name, const TensorSpec& spec,
                 absl::Span<const std::string> sizes, const std::string& doc);
   void AddOutput(const std::string& name, const TensorSpec& spec,

@@ -13,6 +13,7 @@
 #include "coordinator/frontend/paper_factory.h"
 #include "tests/coordinator/export/checkpoint_maker.h"
 #include "tests/coordinator/export/onnx_check.h"
+#include "tests/testing/graph_maker.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -189,6 +190,26 @@ TEST_F(OnnxGraphTest, NodesAreInOrderAndNamesAreUnique) {
     for (const std::string& output : node.output()) EXPECT_TRUE(made.insert(output).second);
   }
   EXPECT_TRUE(made.contains("prediction"));
+}
+
+// Also where the variable comes first.
+TEST_F(OnnxGraphTest, AColumnKeepsItsNameBesideAVariableOfThatName) {
+  MU_ASSERT_OK_AND_ASSIGN(const CheckpointValues checkpoint, Checkpoint());
+  testing::GraphMaker maker;
+  const auto read = maker.Read("w", 1, kFloat32, {2, 1});
+  const auto column = maker.Column("w", kFloat32, {kUnknownDim, 2});
+  maker.Return("y", maker.Op("matmul", {column, read}));
+  MU_ASSERT_OK_AND_ASSIGN(const OnnxGraph graph, OnnxOf(maker.function(), checkpoint));
+  MU_ASSERT_OK(WriteOnnx(graph, checkpoint, {}, Path("model.onnx")).status());
+  const pb::onnx::ModelProto model = Parse(Path("model.onnx"));
+  ASSERT_EQ(model.graph().input_size(), 1);
+  EXPECT_EQ(model.graph().input(0).name(), "w");
+  ASSERT_EQ(model.graph().initializer_size(), 1);
+  EXPECT_EQ(model.graph().initializer(0).name(), "w_1");
+  EXPECT_THAT(Floats(model.graph().initializer(0).raw_data()), ElementsAre(3, 4));
+  const auto& product = model.graph().node(0);
+  EXPECT_EQ(product.op_type(), "MatMul");
+  EXPECT_THAT(product.input(), ElementsAre("w", "w_1"));
 }
 
 TEST_F(OnnxGraphTest, OnnxsOwnCheckerAgrees) {

@@ -97,7 +97,12 @@ class OnnxModels : public ::testing::Test {
     }
     MU_ASSERT_OK(WriteFileAtomic(Path("choices.csv"), choices));
   }
-  pb::DatasetProto Choices() {
+  // The candidate's column is called `item`.
+  pb::DatasetProto Choices(const std::string& item = "item") {
+    pb::CsvColumnProto candidate;
+    candidate.set_name(item);
+    candidate.set_field("item");
+    candidate.set_kind(pb::CsvColumnProto::ID);
     pb::CsvColumnProto history;
     history.set_name("history");
     history.set_field("history");
@@ -107,7 +112,7 @@ class OnnxModels : public ::testing::Test {
     return Csv({Path("choices.csv")})
         .Header()
         .Id("user")
-        .Id("item")
+        .Column(candidate)
         .Number("frequency")
         .Column(history)
         .Label("label", {"1"})
@@ -269,15 +274,22 @@ TEST_F(OnnxModels, PredictAsTheClusterDoes) {
                     "kind: 'id' rows: 30 } embedding_dim: 4 hidden: [8, 4] frequency_column: "
                     "'frequency' label_column: 'label' }",
                     Choices()});
-  trials.push_back({"din",
-                    "din { features { column: 'user' kind: 'id' rows: 20 } history_column: "
-                    "'history' length: 5 item_column: 'item' items: 30 embedding_dim: 4 "
-                    "attention_hidden: [4] hidden: [8] label_column: 'label' }",
-                    Choices()});
-  trials.push_back({"sasrec",
-                    "sasrec { sequence_column: 'history' length: 5 items: 30 embedding_dim: 4 "
-                    "blocks: 2 heads: 2 item_column: 'item' label_column: 'label' }",
-                    Choices()});
+  // `items` is also what the models call their table.
+  for (const char* const item : {"item", "items"}) {
+    trials.push_back(
+        {absl::StrCat("din_", item),
+         absl::StrCat("din { features { column: 'user' kind: 'id' rows: 20 } history_column: "
+                      "'history' length: 5 items: 30 embedding_dim: 4 attention_hidden: [4] "
+                      "hidden: [8] label_column: 'label' item_column: '",
+                      item, "' }"),
+         Choices(item)});
+    trials.push_back(
+        {absl::StrCat("sasrec_", item),
+         absl::StrCat("sasrec { sequence_column: 'history' length: 5 items: 30 embedding_dim: 4 "
+                      "blocks: 2 heads: 2 label_column: 'label' item_column: '",
+                      item, "' }"),
+         Choices(item)});
+  }
   trials.push_back({"mmoe",
                     "mmoe { features { column: 'user' kind: 'id' rows: 20 } features { column: "
                     "'frequency' } embedding_dim: 4 experts: 3 expert_hidden: [4] task_hidden: [4] "
