@@ -171,20 +171,22 @@ class SumOfSquaresKernel : public Kernel {
 
 class CountKernel : public Kernel {
  public:
-  explicit CountKernel(absl::Span<const int64_t> axes) : axes_(axes.begin(), axes.end()) {}
+  CountKernel(absl::Span<const int64_t> axes, int64_t least)
+      : axes_(axes.begin(), axes.end()), least_(least) {}
   absl::Status Run(KernelContext& context) const override {
     const Shape& shape = context.input(0).shape;
     int64_t count = 1;
     if (axes_.empty()) count = shape.elements();
     for (const int64_t axis : axes_) count *= shape[axis];
     MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, Shape()));
-    *out = static_cast<float>(std::max<int64_t>(count, 1));
+    *out = static_cast<float>(std::max(count, least_));
     return absl::OkStatus();
   }
   bool ReadsElements(int) const override { return false; }
 
  private:
   const std::vector<int64_t> axes_;
+  const int64_t least_;
 };
 
 template <bool mean>
@@ -212,7 +214,8 @@ absl::StatusOr<KernelPtr> MakeSumOfSquares(const NodeSpec&) {
 }
 
 absl::StatusOr<KernelPtr> MakeCount(const NodeSpec& spec) {
-  return KernelPtr(new CountKernel(spec.attrs.Ints("axes")));
+  return KernelPtr(
+      new CountKernel(spec.attrs.Ints("axes"), spec.attrs.Bool("at_least_one") ? 1 : 0));
 }
 
 }  // namespace

@@ -108,8 +108,11 @@ void RegisterMathOps(OpTable& table) {
   table.Add(MakeOp("mean_squared_error", 2, 2, InferMeanSquaredError, {}),
             "(predictions, targets: float32, one shape) -> float32[]",
             "The mean of the squared differences; of no elements: 0.");
-  table.Add(MakeOp("count", 1, 1, InferCount, {OptionalInts("axes")}), "(x: any) -> float32[]",
-            "The product of x's sizes along axes, at least 1.");
+  table.Add(
+      MakeOp("count", 1, 1, InferCount, {OptionalInts("axes"), OptionalBool("at_least_one", true)}),
+      "(x: any) -> float32[]",
+      "The product of x's sizes along axes; with at_least_one at least 1. Only "
+      "coordinator/passes make one without.");
 }
 
 }  // namespace mu

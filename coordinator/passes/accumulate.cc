@@ -1,12 +1,14 @@
 // What a step with micro batches accumulates over the slices of its batch: what it returns and adds
 // to variables (AccumulateResults), and gradients (AccumulateGradients).
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/op_table.h"
 #include "common/graph/slice_rules.h"
 #include "common/graph/verifier.h"
+#include "common/tensor/tensor.h"
 #include "coordinator/frontend/trace_graph.h"
 #include "coordinator/passes/passes.h"
 #include "coordinator/passes/record_degree.h"
@@ -28,7 +30,9 @@ absl::StatusOr<std::string> CombineOf(const std::string& what, const RecordDegre
                      kRemedy));
   }
   const bool known = degree.degree == 0 || degree.degree == 1;
-  if (!known || degree.extreme) {
+  const bool is_sum = degree.degree == 1;
+  // What has an offset as well has an error of its own below.
+  if (!known || degree.extreme || (is_sum && degree.nonlinear && !degree.offset)) {
     return absl::InvalidArgumentError(
         absl::StrCat(what,
                      " is neither a mean nor a sum over the batch's records, so that its value for "
@@ -37,8 +41,7 @@ absl::StatusOr<std::string> CombineOf(const std::string& what, const RecordDegre
                      "fetched",
                      kRemedy));
   }
-  const bool is_mean = degree.degree == 0;
-  if (!is_mean && degree.offset) {
+  if (is_sum && degree.offset) {
     return absl::InvalidArgumentError(absl::StrCat(
         what,
         " is a sum over the batch's records and something else that does not depend on "
@@ -46,11 +49,11 @@ absl::StatusOr<std::string> CombineOf(const std::string& what, const RecordDegre
         "alone (AssignAdd adds it to a variable)",
         kRemedy));
   }
-  if (spec.dtype == kFloat32 || (!is_mean && (spec.dtype == kInt32 || spec.dtype == kInt64)))
-    return is_mean ? "mean" : "sum";
+  if (spec.dtype == kFloat32 || (is_sum && (spec.dtype == kInt32 || spec.dtype == kInt64)))
+    return is_sum ? "sum" : "mean";
   return absl::InvalidArgumentError(
       absl::StrCat(what, " is ", spec.ToString(), ", which the slices of micro_batches have no ",
-                   is_mean ? "mean" : "sum", " of: Cast it to float32", kRemedy));
+                   is_sum ? "sum" : "mean", " of: Cast it to float32", kRemedy));
 }
 
 class ResultsPass {
@@ -100,12 +103,46 @@ class ResultsPass {
 
  private:
   absl::StatusOr<pb::NodeInput> Accumulated(const pb::NodeInput& old, const std::string& what) {
-    if (!degrees_[old.node()].varies) return rewriter_.Map(old);
+    const RecordDegree& degree = degrees_[old.node()];
+    if (!degree.varies) return rewriter_.Map(old);
     MU_ASSIGN_OR_RETURN(std::string combine,
-                        CombineOf(what, degrees_[old.node()], specs_[old.node()][old.output()]));
+                        CombineOf(what, degree, specs_[old.node()][old.output()]));
+    if (degree.counts_none_as_one) return AfterCounts(old.node(), what);
     return rewriter_.Emit("accumulate", {rewriter_.Map(old)},
                           Attrs().String("combine", std::move(combine)),
                           old_.nodes(old.node()).location());
+  }
+
+  // A sum that is made of a count which is at least 1. A slice that has none of what is counted
+  // would add 1, so the sizes themselves are added up; "at least 1" and what is made of the count
+  // come after the last slice.
+  absl::StatusOr<pb::NodeInput> AfterCounts(int n, const std::string& what) {
+    const pb::NodeProto& node = old_.nodes(n);
+    const pb::SourceLocation& place = node.location();
+    if (node.op() == "count") {
+      AttrMap attrs = node.attrs();
+      attrs["at_least_one"].set_b(false);
+      const pb::NodeInput size =
+          rewriter_.Emit("count", {rewriter_.Map(node.inputs(0))}, std::move(attrs), place);
+      const pb::NodeInput sum =
+          rewriter_.Emit("accumulate", {size}, Attrs().String("combine", "sum"), place);
+      const pb::NodeInput one = rewriter_.Emit(
+          "constant", {}, Attrs().Value("value", Tensor::Scalar<float>(1).ToProto()), place);
+      return rewriter_.Emit("maximum", {sum, one}, {}, place);
+    }
+    std::vector<pb::NodeInput> inputs;
+    for (const pb::NodeInput& input : node.inputs()) {
+      if (!specs_[input.node()][input.output()].shape.IsFullyKnown()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            what,
+            " depends on a Count of a list's values, which is at least 1 also in a slice of "
+            "micro_batches that has none of them, and on what has an entry for each record: "
+            "return the Count alone, and compute the rest of what was fetched",
+            kRemedy));
+      }
+      MU_ASSIGN_OR_RETURN(inputs.emplace_back(), Accumulated(input, what));
+    }
+    return rewriter_.Emit(node.op(), inputs, node.attrs(), place);
   }
 
   const pb::FunctionProto& old_;

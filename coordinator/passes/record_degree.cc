@@ -1,12 +1,17 @@
 #include "coordinator/passes/record_degree.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
+#include <set>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "common/base/status.h"
 #include "common/graph/op_table.h"
 #include "common/graph/shape_util.h"
 #include "common/graph/slice_rules.h"
+#include "common/tensor/tensor.h"
 
 namespace mu {
 namespace {
@@ -112,6 +117,55 @@ class NodeDegree {
       offset = offset || OffsetOf(i) || (rule == Rule::kSame && !DegreeOf(i).varies);
     return offset;
   }
+  // Whether it is homogeneous in sums over records without being additive, or is made of what is.
+  bool IsNonlinear(const std::vector<TensorSpec>& outputs) const {
+    const std::string& op = node_.op();
+    if (Inherits([](const RecordDegree& input) { return input.nonlinear; })) return true;
+    if (op == "where") return DegreeOf(0).varies;  // each slice chooses for itself
+    if (op == "cast") return Truncates(outputs[0]);
+    return op == "maximum" || op == "minimum" || op == "abs" || op == "relu" ||
+           RuleOf(op) == Rule::kExtreme;
+  }
+  bool CountsNoneAsOne() const {
+    return node_.op() == "count"
+               ? DegreeOf(0).may_be_empty
+               : Inherits([](const RecordDegree& input) { return input.counts_none_as_one; });
+  }
+  // Of list columns the values of all records are in one axis; bags and padded sequences have an
+  // entry for each record again.
+  bool MayBeEmpty() const {
+    const std::string& op = node_.op();
+    const AttrReader attrs = DefOf(node_).Read(node_.attrs());
+    if (op == "batch_column") {
+      return absl::EndsWith(attrs.String("column"), ".values") ||
+             absl::EndsWith(attrs.String("column"), ".weights");
+    }
+    if (op == "pad_sequences") return false;
+    if (op == "embedding_lookup" && attrs.String("combiner") != "none") return false;
+    for (int i = 0; i < node_.inputs_size(); ++i) {
+      const RecordDegree& input = DegreeOf(i);
+      if (input.varies && input.may_be_empty && UnknownAxes(ShapeOf(i)) > 0) return true;
+    }
+    return false;
+  }
+  // Whether all elements are whole numbers, whatever their type.
+  bool IsWhole(const TensorSpec& output) const {
+    static const auto* const always = new std::set<std::string>{
+        "count", "floor", "ceil", "round", "sign", "zeros_like", "ones_like"};
+    static const auto* const of_whole = new std::set<std::string>{
+        "add",     "subtract",  "multiply",   "maximum",    "minimum",       "negate",
+        "abs",     "relu",      "square",     "concat",     "where",         "cast",
+        "reshape", "transpose", "slice",      "gather",     "stop_gradient", "expand_dims",
+        "squeeze", "tile",      "reduce_sum", "reduce_max", "reduce_min"};
+    const std::string& op = node_.op();
+    if (output.dtype != kFloat32 || always->contains(op)) return true;
+    if (op == "constant") return IsWholeConstant();
+    if (!of_whole->contains(op)) return false;
+    for (int i = op == "where" ? 1 : 0; i < node_.inputs_size(); ++i) {
+      if (!DegreeOf(i).whole) return false;
+    }
+    return true;
+  }
   // Whether it takes the largest or smallest over records.
   bool IsExtreme() const { return RuleOf(node_.op()) == Rule::kExtreme && ReducedAxes() > 0; }
 
@@ -125,6 +179,27 @@ class NodeDegree {
     return specs_[node_.inputs(i).node()][node_.inputs(i).output()].shape;
   }
   bool OffsetOf(int i) const { return DegreeOf(i).varies && DegreeOf(i).offset; }
+  // From an input that varies; not from a divisor, as no offset is.
+  bool Inherits(bool (*has)(const RecordDegree&)) const {
+    const int inputs = RuleOf(node_.op()) == Rule::kQuotient ? 1 : node_.inputs_size();
+    for (int i = 0; i < inputs; ++i) {
+      if (DegreeOf(i).varies && has(DegreeOf(i))) return true;
+    }
+    return false;
+  }
+  // Whether a cast loses a part of what it adds up in each slice.
+  bool Truncates(const TensorSpec& output) const {
+    if (output.dtype == kFloat32) return false;
+    return (output.dtype != kInt32 && output.dtype != kInt64) || !DegreeOf(0).whole;
+  }
+  bool IsWholeConstant() const {
+    const absl::StatusOr<Tensor> value =
+        Tensor::FromProto(DefOf(node_).Read(node_.attrs()).TensorValue("value"));
+    if (!value.ok()) return false;
+    const float* const numbers = value->data<float>();
+    return std::all_of(numbers, numbers + value->elements(),
+                       [](float number) { return number == std::floor(number); });
+  }
   // What does not vary is a factor like any number.
   Degree Input(int i) const { return DegreeOf(i).varies ? DegreeOf(i).degree : 0; }
 
@@ -198,11 +273,15 @@ std::vector<RecordDegree> RecordDegreesOf(const pb::FunctionProto& function,
     const NodeDegree rule(node, specs, degrees);
     RecordDegree own;
     own.varies = parts[i] != StepPart::kAny;
+    own.whole = !specs[i].empty() && rule.IsWhole(specs[i][0]);
+    own.may_be_empty = own.varies && rule.MayBeEmpty();
     const bool is_source = DefOf(node).source != OpSource::kNone;
     if (own.varies && !is_source) {
       own.degree = rule.Of(specs[i]);
       own.extreme = rule.IsExtreme();
       own.offset = own.degree != 0 && rule.HasOffset();
+      own.nonlinear = own.degree != 0 && rule.IsNonlinear(specs[i]);
+      own.counts_none_as_one = own.degree != 0 && rule.CountsNoneAsOne();
       for (const pb::NodeInput& input : node.inputs())
         own.extreme = own.extreme || degrees[input.node()].extreme;
     }

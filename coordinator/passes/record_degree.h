@@ -22,6 +22,15 @@ struct RecordDegree {
   // Of degree 1: something that does not vary is part of it, so the sum over slices has that once
   // for each of them.
   bool offset = false;
+  // Of degree 1: doubles with the records, but is not the sum of what slices give, such as the
+  // absolute value of a sum, the larger one of two, a sum cast to an integer.
+  bool nonlinear = false;
+  // Of degree 1: made of the count of what a slice may have none of, which is 1 there.
+  bool counts_none_as_one = false;
+  // Has an axis of unknown size that may be 0 in a slice: the values of a list column.
+  bool may_be_empty = false;
+  // All elements are whole numbers. Also said of what does not vary.
+  bool whole = false;
 };
 
 // By node, of a traced function. What is of each record has an axis of unknown size, as columns of

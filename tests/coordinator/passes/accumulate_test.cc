@@ -134,6 +134,9 @@ TEST_F(AccumulateTest, MeansAreAveragedAndSumsAdded) {
          [&](const BatchRef& b) { return ReduceMean(x(b)) + ReduceSum(Square(w_)); }},
         {"of rows", [&](const BatchRef& b) { return ReduceMean(EmbeddingLookup(t_, b["ids"])); }},
         {"of inner sums", [&](const BatchRef& b) { return ReduceMean(ReduceSum(x(b), {1})); }},
+        {"by a sum of at least 1",
+         [&](const BatchRef& b) { return ReduceSum(x(b)) / Maximum(ReduceSum(b["label"]), 1.0f); }},
+        {"absolute", [&](const BatchRef& b) { return Abs(ReduceMean(x(b))); }},
         {"safe",
          [&](const BatchRef& b) {
            const Sym sum = ReduceSum(x(b));
@@ -144,6 +147,13 @@ TEST_F(AccumulateTest, MeansAreAveragedAndSumsAdded) {
        {{"sum", [&](const BatchRef& b) { return ReduceSum(x(b)); }},
         {"by column", [&](const BatchRef& b) { return ReduceSum(x(b), {0}); }},
         {"count", [&](const BatchRef& b) { return Count(b["label"]); }},
+        {"whole count", [&](const BatchRef& b) { return Cast(Count(b["label"]), kInt64); }},
+        {"whole sum",
+         [&](const BatchRef& b) {
+           const Sym ones = OnesLike(b["label"]);
+           return Cast(ReduceSum(Where(Greater(b["label"], 0.5f), ones * 2.0f, ones)), kInt32);
+         }},
+        {"of absolute values", [&](const BatchRef& b) { return ReduceSum(Abs(x(b))); }},
         {"squares", [&](const BatchRef& b) { return SumOfSquares({x(b)}); }},
         {"integers", [&](const BatchRef& b) { return ReduceSum(b["ids"]); }},
         {"matrix", [&](const BatchRef& b) { return MatMul(x(b), x(b), {.transpose_a = true}); }},
@@ -188,6 +198,33 @@ TEST_F(AccumulateTest, WhatDoesNotFollowFromSlicesIsRefused) {
   Refuses(
       returning([](const BatchRef& b) { return ReduceSum(b["dense"]) * ReduceSum(b["dense"]); }),
       "multiply", neither);
+  // They double with the records, but are not the sums of what slices give.
+  Refuses(returning([](const BatchRef& b) { return Abs(ReduceSum(b["dense"])); }), "abs", neither);
+  Refuses(returning([](const BatchRef& b) { return -Relu(ReduceSum(b["dense"])); }), "negate",
+          neither);
+  Refuses(returning([](const BatchRef& b) {
+            return Maximum(ReduceSum(b["dense"]), ReduceSum(b["label"]));
+          }),
+          "maximum", neither);
+  Refuses(returning([](const BatchRef& b) {
+            return Minimum(ReduceSum(b["dense"]), ReduceSum(b["label"]));
+          }),
+          "minimum", neither);
+  Refuses(returning([](const BatchRef& b) { return ReduceMax(ReduceSum(b["dense"], {0})); }),
+          "reduce_max", neither);
+  Refuses(returning([](const BatchRef& b) {
+            const Sym sum = ReduceSum(b["dense"]);
+            return Where(Greater(sum, 0.0f), sum, sum * 0.5f);
+          }),
+          "where", neither);
+  Refuses(returning([](const BatchRef& b) { return Cast(ReduceSum(b["dense"]), kInt64); }), "cast",
+          neither);
+  Refuses(returning(
+              [](const BatchRef& b) { return Cast(Cast(ReduceSum(b["label"]), kBool), kFloat32); }),
+          "cast", neither);
+  Refuses([this](FunctionBuilder&,
+                 const BatchRef& b) { AssignAdd(n_, Cast(ReduceSum(b["dense"]), kInt64)); },
+          "assign_add", "is neither a mean nor a sum");
   Refuses(returning([](const BatchRef& b) { return 1.0f / ReduceSum(b["dense"]); }), "divide",
           neither);
   Refuses(returning([](const BatchRef& b) { return ReduceMean(Cumsum(b["dense"], 0)); }),
