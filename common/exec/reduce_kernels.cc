@@ -1,6 +1,8 @@
 // Sums over axes. A reduction is broadcasting read backwards: the output takes part with stride 0
 // along reduced axes.
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "common/exec/broadcast.h"
@@ -157,6 +159,8 @@ class MeanSquaredErrorKernel : public Kernel {
 
 class SumOfSquaresKernel : public Kernel {
  public:
+  explicit SumOfSquaresKernel(bool root) : root_(root) {}
+
   absl::Status Run(KernelContext& context) const override {
     float sum = 0;
     for (int i = 0; i < context.num_inputs(); ++i) {
@@ -164,9 +168,25 @@ class SumOfSquaresKernel : public Kernel {
       sum += Dot(x, x, context.input(i).elements());
     }
     MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, Shape()));
-    *out = sum;
+    *out = !root_ ? sum : std::isfinite(sum) ? std::sqrt(sum) : WideRoot(context);
     return absl::OkStatus();
   }
+
+ private:
+  // The squares of a float32 overflow from 1.8e19 on, those of a double do not.
+  static float WideRoot(KernelContext& context) {
+    double sum = 0;
+    for (int i = 0; i < context.num_inputs(); ++i) {
+      const float* const x = context.in<float>(i);
+      const int64_t n = context.input(i).elements();
+      for (int64_t j = 0; j < n; ++j) sum += static_cast<double>(x[j]) * x[j];
+    }
+    const double root = std::sqrt(sum);
+    return root > std::numeric_limits<float>::max() ? std::numeric_limits<float>::infinity()
+                                                    : static_cast<float>(root);
+  }
+
+  const bool root_;
 };
 
 class CountKernel : public Kernel {
@@ -209,8 +229,8 @@ absl::StatusOr<KernelPtr> MakeMeanSquaredError(const NodeSpec&) {
   return KernelPtr(new MeanSquaredErrorKernel());
 }
 
-absl::StatusOr<KernelPtr> MakeSumOfSquares(const NodeSpec&) {
-  return KernelPtr(new SumOfSquaresKernel());
+absl::StatusOr<KernelPtr> MakeSumOfSquares(const NodeSpec& spec) {
+  return KernelPtr(new SumOfSquaresKernel(spec.attrs.Bool("root")));
 }
 
 absl::StatusOr<KernelPtr> MakeCount(const NodeSpec& spec) {

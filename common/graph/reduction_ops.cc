@@ -84,8 +84,11 @@ void RegisterReductionOps(OpTable& table) {
             "(x: float32) -> x's shape",
             "For each element the product of all others along axes: what reduce_prod's gradient is "
             "made of.");
-  table.Add(MakeOp("sum_of_squares", 1, OpDef::kAnyNumber, InferSumOfSquares),
-            "(x0, x1, ...: float32) -> float32[]", "The sum of the squares of all elements.");
+  table.Add(MakeOp("sum_of_squares", 1, OpDef::kAnyNumber, InferSumOfSquares,
+                   {OptionalBool("root", false)}),
+            "(x0, x1, ...: float32) -> float32[]",
+            "The sum of the squares of all elements; root: its square root, finite also where the "
+            "sum is too large for float32. Only coordinator/passes ask for the root.");
 }
 
 }  // namespace mu

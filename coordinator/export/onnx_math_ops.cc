@@ -37,11 +37,12 @@ OnnxOutputs ReduceSum(OnnxOp& o) {
 }
 
 // float32 []: the product of the sizes along the axes (none: all), at least 1.
-std::string CountOf(OnnxOp& o, absl::Span<const int64_t> axes) {
+std::string CountOf(OnnxOp& o, absl::Span<const int64_t> axes, bool at_least_one = true) {
   std::string sizes = o.graph.ShapeOf(o.inputs[0]);
   if (!axes.empty()) sizes = o.graph.Add("Gather", {sizes, o.graph.Ints(axes)});
   const std::string count = o.graph.Add("ReduceProd", {sizes}, OnnxAttrs().Int("keepdims", 0));
-  return o.graph.Cast(o.graph.Add("Max", {count, o.graph.Scalar(kInt64, 1)}), kFloat32);
+  return o.graph.Cast(at_least_one ? o.graph.Add("Max", {count, o.graph.Scalar(kInt64, 1)}) : count,
+                      kFloat32);
 }
 
 // The mean of no elements is 0, and no number in ONNX.
@@ -57,7 +58,9 @@ OnnxOutputs MeanSquaredError(OnnxOp& o) {
   return Names{o.graph.Add("Div", {sum, CountOf(o, {})})};
 }
 
-OnnxOutputs Count(OnnxOp& o) { return Names{CountOf(o, o.attrs.Ints("axes"))}; }
+OnnxOutputs Count(OnnxOp& o) {
+  return Names{CountOf(o, o.attrs.Ints("axes"), o.attrs.Bool("at_least_one"))};
+}
 
 // Those whose axes are an attribute, in this opset. Of no elements ONNX says nothing.
 EmitOnnx Reduce(const char* onnx) {
@@ -101,7 +104,8 @@ OnnxOutputs SumOfSquares(OnnxOp& o) {
     sums.push_back(o.graph.Add("ReduceSum", {o.graph.Add("Mul", {input, input})},
                                OnnxAttrs().Int("keepdims", 0)));
   }
-  return Names{o.graph.Add("Sum", sums)};
+  const std::string sum = o.graph.Add("Sum", sums);
+  return Names{o.attrs.Bool("root") ? o.graph.Add("Sqrt", {sum}) : sum};
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Penalties, clipping and weight decay, on the lowered graph: only there is the gradient of a table
 // one value, the sum over all its lookups.
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "common/graph/op_table.h"
@@ -45,8 +47,8 @@ class Adjustment {
   };
 
   pb::NodeInput Emit(const Update& update, const std::string& op,
-                     const std::vector<pb::NodeInput>& inputs) {
-    return rewriter_.Emit(op, inputs, {}, update.node->location());
+                     const std::vector<pb::NodeInput>& inputs, AttrMap attrs = {}) {
+    return rewriter_.Emit(op, inputs, std::move(attrs), update.node->location());
   }
 
   pb::NodeInput Number(const Update& update, float value) {
@@ -101,12 +103,18 @@ class Adjustment {
   }
 
   // min(1, bound / norm). A norm of 0 makes that 1; one that is NaN stays NaN, for the step's
-  // check.
+  // check. So does a scale of 0, of a norm beyond float32 or nearly so: a gradient must not vanish
+  // because it is large.
   pb::NodeInput Scale(const Update& update, const std::vector<pb::NodeInput>& gradients,
                       float bound) {
-    const pb::NodeInput norm = Emit(update, "sqrt", {Emit(update, "sum_of_squares", gradients)});
+    const pb::NodeInput norm =
+        Emit(update, "sum_of_squares", gradients, Attrs().Bool("root", true));
     const pb::NodeInput ratio = Emit(update, "divide", {Number(update, bound), norm});
-    return Emit(update, "minimum", {ratio, Number(update, 1)});
+    const pb::NodeInput scale = Emit(update, "minimum", {ratio, Number(update, 1)});
+    const pb::NodeInput is_positive = Emit(update, "greater", {scale, Number(update, 0)});
+    const pb::NodeInput one_or_zero =
+        Emit(update, "cast", {is_positive}, Attrs().Type("dtype", kFloat32));
+    return Emit(update, "divide", {scale, one_or_zero});
   }
 
   void Finish(const Update& update) {

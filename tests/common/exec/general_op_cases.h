@@ -90,6 +90,7 @@ inline OpCase SumOfSquares(SplitMix& random) {
   OpCase c;
   for (uint64_t i = 0; i < 1 + random.Below(3); ++i)
     c.inputs.push_back(RandomDense(random, kFloat32, RandomShape(random, 0, 3)));
+  c.attrs.push_back({"root", BoolAttr(random.Below(2) == 0)});
   return c;
 }
 

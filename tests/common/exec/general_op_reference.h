@@ -1,6 +1,7 @@
 // Plain loops of the ops of general_op_cases.h.
 #pragma once
 
+#include <cmath>
 #include <limits>
 
 #include "tests/common/exec/op_reference.h"
@@ -128,11 +129,12 @@ inline std::vector<Dense> ProductsOfOthers(const DenseInputs& in, const AttrRead
   return {out};
 }
 
-inline std::vector<Dense> SumOfSquares(const DenseInputs& in, const AttrReader&) {
+inline std::vector<Dense> SumOfSquares(const DenseInputs& in, const AttrReader& attrs) {
   Dense out = Dense::Zeros(kFloat32, {});
   for (const Dense& x : in) {
     for (const double value : x.values) out.values[0] += value * value;
   }
+  if (attrs.Bool("root")) out.values[0] = std::sqrt(out.values[0]);
   return {out};
 }
 

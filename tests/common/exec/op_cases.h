@@ -130,7 +130,7 @@ inline OpCase ReduceSum(SplitMix& random) { return ReduceOf(random, Numeric(rand
 inline OpCase ReduceMean(SplitMix& random) { return ReduceOf(random, kFloat32); }
 inline OpCase Count(SplitMix& random) {
   OpCase c = ReduceOf(random, Any(random));
-  c.attrs.pop_back();
+  c.attrs.back() = {"at_least_one", BoolAttr(random.Below(2) == 0)};
   return c;
 }
 

@@ -327,7 +327,7 @@ inline std::vector<Dense> Count(const DenseInputs& in, const AttrReader& attrs) 
   for (size_t i = 0; i < in[0].shape.size(); ++i) {
     if (Listed(attrs.Ints("axes"), i, true)) out.values[0] *= static_cast<double>(in[0].shape[i]);
   }
-  out.values[0] = std::max(out.values[0], 1.0);
+  if (attrs.Bool("at_least_one")) out.values[0] = std::max(out.values[0], 1.0);
   return {out};
 }
 

@@ -75,6 +75,7 @@ void AddReductionCases(OpCases& cases) {
                                  Refuses({I64({2})}, {}, "must be float32"),
                                  Refuses({F32({2})}, {Ints("axes", {2})}, "outside")};
   cases["sum_of_squares"] = {Accepts({F32({-1, 3}), F32({})}, {}, {F32({})}),
+                             Accepts({F32({-1})}, {Flag("root", true)}, {F32({})}),
                              Refuses({F32({2}), I64({2})}, {}, "must be float32"),
                              Refuses({}, {}, "takes at least 1 inputs, got 0")};
 }

@@ -90,6 +90,7 @@ void AddMathCases(OpCases& cases) {
                                  Refuses({I64({2}), F32({2})}, {}, "predictions must be float32")};
   cases["count"] = {Accepts({I64({-1, 3})}, {}, {F32({})}),
                     Accepts({F32({-1, 3})}, {Ints("axes", {0})}, {F32({})}),
+                    Accepts({F32({-1})}, {Flag("at_least_one", false)}, {F32({})}),
                     Refuses({F32({2})}, {Ints("axes", {1})}, "outside")};
 }
 

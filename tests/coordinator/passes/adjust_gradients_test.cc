@@ -142,6 +142,38 @@ TEST_F(AdjustGradientsTest, AGradientOfZero) {
   ExpectNear(factory_.parameters.gradients["v"], {0, 0});
 }
 
+// The squares of a float32 overflow from 1.8e19 on.
+TEST_F(AdjustGradientsTest, LargeGradientsAreScaledAndDoNotVanish) {
+  const Variable v = factory_.CreateVariable({.name = "v", .shape = {2}}).value();
+  const Variable u = factory_.CreateVariable({.name = "u", .shape = {1}}).value();
+  const auto run = [&](std::vector<float> slopes, const GradientOptions& options) -> absl::Status {
+    factory_.parameters.gradients.clear();
+    MU_ASSIGN_OR_RETURN(const pb::FunctionProto f, Trace("f", [&](FunctionBuilder& b) {
+                          const Sym slope = ConstantTensor(Tensor::Of<float>({2}, slopes));
+                          b.Minimize(ReduceSum(v * slope) + ReduceSum(u * 3.0f),
+                                     {.gradients = options});
+                        }));
+    MU_ASSIGN_OR_RETURN(auto compiled, Compile(f, factory_.parameters.routing()));
+    Executor executor(compiled);
+    std::vector<Tensor> returns;
+    return executor.RunStep({}, factory_.parameters, &returns);
+  };
+  auto& gradients = factory_.parameters.gradients;
+  MU_ASSERT_OK(run({1e20f, 0}, {.clip_by_norm = 1}));
+  ExpectNear(gradients["v"], {1, 0});
+  ExpectNear(gradients["u"], {1});
+  MU_ASSERT_OK(run({3e20f, -4e20f}, {.clip_by_global_norm = 5}));
+  ExpectNear(gradients["v"], {3, -4});
+  ExpectNear(Scaled(gradients["u"], 1e20f), {3});
+  for (const GradientOptions& options :
+       {GradientOptions{.clip_by_norm = 0.5f}, GradientOptions{.clip_by_global_norm = 0.5f}}) {
+    // The norm is no float32.
+    EXPECT_THAT(std::string(run({3e38f, 3e38f}, options).message()), HasSubstr("the gradient of "));
+    // The norm is one, the scale is too small for one where denormal numbers are 0.
+    if (run({3e38f, 0}, options).ok()) ExpectNear(gradients["v"], {0.5f, 0});
+  }
+}
+
 TEST_F(AdjustGradientsTest, FrozenOnesGetNone) {
   EXPECT_TRUE(Run({.frozen = {"w"}}).w.empty());
   const Pushed pushed = Run({.frozen = {"t*"}, .gradients = {.clip_by_global_norm = 1}});
