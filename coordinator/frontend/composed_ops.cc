@@ -43,7 +43,16 @@ Sym Clip(const Operand& x, const Operand& low, const Operand& high) {
 
 Sym Rsqrt(const Operand& x) { return Divide(At(1.0f, x.place()), At(Sqrt(x), x.place())); }
 Sym Reciprocal(const Operand& x) { return Divide(At(1.0f, x.place()), x); }
-Sym Argmin(const Operand& x, int64_t axis) { return Argmax(At(Negate(x), x.place()), axis); }
+
+// The smallest integer has no negative; -1 - x has each integer in the opposite order.
+Sym Argmin(const Operand& x, int64_t axis) {
+  const SourcePlace place = x.place();
+  const Sym bound = x.Bind();
+  const bool is_integer = bound.dtype() == kInt32 || bound.dtype() == kInt64;
+  const Sym reversed =
+      is_integer ? Subtract(At(-1, place), At(bound, place)) : Negate(At(bound, place));
+  return Argmax(At(reversed, place), axis);
+}
 
 Sym OneHot(const Operand& ids, int64_t depth) {
   const SourcePlace place = ids.place();
@@ -184,7 +193,7 @@ const std::vector<ComposedOp>& ComposedOps() {
        "x within [low, high], else the nearer bound. What is within gets the gradient."},
       {"Rsqrt", "sqrt, divide", "1 / sqrt(x)."},
       {"Reciprocal", "divide", "1 / x."},
-      {"Argmin", "negate, argmax", "Where along an axis the smallest is."},
+      {"Argmin", "negate or subtract, argmax", "Where along an axis the smallest is."},
       {"OneHot", "expand_dims, equal, cast",
        "1 at the id's place of a new last axis, else 0; an id outside of it gives zeros."},
       {"Stack", "expand_dims, concat", "Tensors of one shape along a new axis."},

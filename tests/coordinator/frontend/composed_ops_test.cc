@@ -2,6 +2,7 @@
 #include "coordinator/frontend/composed_ops.h"
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "common/exec/executor.h"
@@ -81,6 +82,23 @@ TEST(ComposedOps, Elementwise) {
                 return Argmin(Floats({2, 3}, {3, 1, 1, -1, 0, 2}), -1);
               }).elements,
               ElementsAre(1, 0));
+}
+
+TEST(ComposedOps, ArgminOfIntegersFindsTheSmallestOfTheType) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_THAT(Compute([] {
+                return Argmin(Ids({0, kLeast, -1, kMost}), 0);
+              }).elements,
+              ElementsAre(1));
+  EXPECT_THAT(Compute([] { return Argmin(Ids({kMost, 5, -7, -7}), 0); }).elements, ElementsAre(2));
+  EXPECT_THAT(Compute([] {
+                constexpr int32_t kLeast32 = std::numeric_limits<int32_t>::min();
+                return Argmin(ConstantTensor(Tensor::Of<int32_t>(
+                                  {2, 3}, {1, 0, kLeast32, kLeast32, kLeast32 + 1, 0})),
+                              1);
+              }).elements,
+              ElementsAre(2, 0));
 }
 
 TEST(ComposedOps, OneHot) {
