@@ -36,13 +36,18 @@ void Runtime::AddDataset(DataLayout data, DataLeases::Plan first) {
 absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan,
                                  const std::atomic<int>* stop) {
   absl::Status result;
+  bool told = false;
   const auto attempt = [&] {
     loop_.AssertHeld();
     // An error of training is dealt with; a group's functions are to start afterwards.
     if (core_.cancelling() && core_.ended().ok()) return false;
     // What reads other data, as training does while something is evaluated, goes on.
     if (core_.queue().IsRead(dataset) || !core_.ended().ok()) {
-      if (!NothingTrains(&result)) return false;
+      if (!NothingTrains(&result)) {
+        // Not before: training that reads other data does not wait with this caller.
+        if (!std::exchange(told, true)) NothingMore();
+        return false;
+      }
       if (result.ok() && core_.queue().IsRead(dataset)) {
         result = absl::FailedPreconditionError(
             "functions of a group read this data; Join or Cancel the group first");

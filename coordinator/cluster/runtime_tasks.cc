@@ -68,9 +68,12 @@ bool Runtime::NothingTrains(absl::Status* result) const {
 
 absl::Status Runtime::WaitForRepeats() {
   absl::Status result;
+  bool told = false;
   loop_.AwaitTurn(kRepeats, [&] {
     loop_.AssertHeld();
-    return NothingTrains(&result);
+    if (NothingTrains(&result)) return true;
+    if (!std::exchange(told, true)) NothingMore();
+    return false;
   });
   return result;
 }
@@ -99,7 +102,10 @@ absl::Status Runtime::PrepareResumeNow(TaskState* state, std::vector<ResumePoint
     function.work.name = installed->proto.name();
     std::vector<std::string> names;
     for (const auto& value : installed->proto.returns()) names.push_back(value.name());
-    state->unfinished[id] = std::make_shared<FunctionState>(std::move(names), function.steps);
+    auto& value = state->unfinished[id] =
+        std::make_shared<FunctionState>(std::move(names), function.steps);
+    // Whether or not rounds are on by now: NothingMore looks when somebody waits.
+    value->OnWait([this] { NothingMore(); });
   }
   state->point = std::move(point);
   return absl::OkStatus();

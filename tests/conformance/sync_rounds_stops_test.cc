@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/steady_now.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/train_loop.h"
 #include "tests/conformance/scoring_job.h"
@@ -136,6 +137,71 @@ TEST_F(SyncRoundsStops, TrainingThatIsEndedAndGoesOn) {
   } while (result->ended && result->end.steps < kSteps && ++ended < 100);
   EXPECT_GT(ended, 10);
   EXPECT_EQ(c().Stats().rounds.committed, ends.size());
+  ExpectTheLargeBatch();
+}
+
+// The job's last round is open and small when its coordinator ends: the next one schedules nothing
+// more, and whoever waits for what was unfinished gets it.
+class SyncRoundsOpenAtARestart : public SyncRoundsStops {
+ protected:
+  void SetUp() override {
+    SyncRoundsStops::SetUp();
+    MU_ASSERT_OK(job_.ScheduleAll(c()));
+    testing::WaitWhile([&] { return c().Counts().steps < kSteps - kLast; });
+    MU_ASSERT_OK(checkpointer_->TakeNow().status());
+    EXPECT_EQ(c().Counts().steps, kSteps - kLast) << "nobody has waited for the last round";
+    checkpointer_.reset();
+    cluster_->DestroyCoordinator();
+    MU_ASSERT_OK(cluster_->StartCoordinator());
+    Begin();
+    MU_ASSERT_OK_AND_ASSIGN(restored_, c().Restore());
+    ASSERT_THAT(restored_.unfinished, ::testing::SizeIs(kLast));
+  }
+  static constexpr uint64_t kLast = 2;  // steps in the job's last round
+  RestoredJob restored_;
+};
+
+TEST_F(SyncRoundsOpenAtARestart, IsCommittedBeforeAnEvaluation) {
+  ASSERT_EQ(RoundEnds().count(kSteps - kLast), 1u);
+  const absl::Time end = SteadyNow() + testing::kPatience;
+  std::vector<uint64_t> evaluated;
+  MU_ASSERT_OK_AND_ASSIGN(
+      const TrainResult result,
+      Train(c(), job_.step, job_.data,
+            {.epochs = kEpochs,
+             .restored = &restored_,
+             .eval_every = {.epochs = 1},
+             .evaluate = [&](const EvaluationPoint& at) -> absl::StatusOr<bool> {
+               EXPECT_EQ(c().Counts().steps, at.steps);
+               evaluated.push_back(at.steps);
+               return true;
+             },
+             // Or it would wait for ever.
+             .on_look =
+                 [&] {
+                   if (SteadyNow() > end) c().Cancel();
+                 }}));
+  EXPECT_THAT(evaluated, ::testing::ElementsAre(kSteps));
+  EXPECT_EQ(result.steps, kSteps);
+  ExpectTheLargeBatch();
+}
+
+TEST_F(SyncRoundsOpenAtARestart, IsCommittedAtTheEndOfTraining) {
+  const absl::Time end = SteadyNow() + testing::kPatience;
+  const auto look = [&] {
+    if (SteadyNow() > end) c().Cancel();
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const TrainResult result,
+                          Train(c(), job_.step, job_.data,
+                                {.epochs = kEpochs, .restored = &restored_, .on_look = look}));
+  EXPECT_EQ(result.steps, kSteps);
+  ExpectTheLargeBatch();
+}
+
+TEST_F(SyncRoundsOpenAtARestart, IsCommittedWhenOneOfItsCallsIsFetched) {
+  ASSERT_TRUE(restored_.unfinished[0].WaitFor(testing::kPatience));
+  for (const RemoteValue& value : restored_.unfinished) MU_EXPECT_OK(value.Fetch().status());
+  MU_ASSERT_OK(c().Join());
   ExpectTheLargeBatch();
 }
 

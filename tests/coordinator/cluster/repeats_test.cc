@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/coordinator/cluster/played_worker.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -67,6 +68,23 @@ class RepeatsTest : public testing::PlayedClusterTest {
     }
   }
   void FinishRunOf(const RemoteValue& value) { PlayedWorker::Finish(RunOf(value.id())); }
+
+  // Three functions finished in a round of one and a round of two. They run again after the loss of
+  // the server: two of them make a round, the third waits for another one. Nobody has said since
+  // the last one was scheduled that nothing more comes.
+  void RepeatInRounds() {
+    StartWithServer(2);
+    MU_ASSERT_OK(runtime_->SetRounds({.replicas = 2}));
+    const RemoteValue first = Update();
+    FinishRunOf(first);
+    MU_ASSERT_OK(first.Fetch());
+    const RemoteValue second = Update(), third = Update();
+    FinishRunOf(second);
+    FinishRunOf(third);
+    testing::WaitWhile([&] { return !third.Done(); });
+    ReplaceServer();
+    for (const RemoteValue& value : {first, second, third}) FinishRunOf(value);
+  }
 
   std::vector<std::unique_ptr<PlayedWorker>> workers_;
   int64_t processes_ = 0;
@@ -156,6 +174,19 @@ TEST_F(RepeatsTest, ASecondLossOfTheServerEndsNothing) {
   ReplaceServer();
   FinishRunOf(first);  // the one that failed is not tried again
   MU_EXPECT_OK(runtime_->Join());
+}
+
+// Rounds of repeats need not be those in which the functions ran first: the last one may be small.
+TEST_F(RepeatsTest, WhoeverLoadsOtherValuesWaitsForNoFullRound) {
+  RepeatInRounds();
+  MU_EXPECT_OK(runtime_->WaitForRepeats());
+  EXPECT_EQ(runtime_->Stats().rounds.small, 2u);
+}
+
+TEST_F(RepeatsTest, WhoeverStartsAnEpochWaitsForNoFullRound) {
+  RepeatInRounds();
+  MU_EXPECT_OK(runtime_->StartEpoch(/*dataset=*/0, 0, nullptr)) << "what these functions have";
+  EXPECT_EQ(runtime_->Stats().rounds.small, 2u);
 }
 
 TEST_F(RepeatsTest, ARecoveryIsInTheTrace) {
