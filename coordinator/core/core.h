@@ -280,6 +280,7 @@ class Core {
   // True: the step contributes to a round, and all that follows from its result has been done.
   bool TakeContribution(const StartRun& start, const StepOutcome& step, size_t result);
   void DriveRounds();
+  bool SkipsRounds() const;  // servers do not know yet that the open round is their next one
   void DecideRound();
   void FinishRound(const std::vector<uint32_t>& updates);
   // A decided round is open again: the servers are to go back, or to end.
@@ -322,6 +323,7 @@ class Core {
     CheckpointNumber point;   // kLoad, kSave
     bool asked = false;       // kLoad: servers are, since its files are there
     uint64_t parameters = 0;  // that servers are given, or had
+    uint64_t round = 0;       // kCommitRound
   };
   void BeginWork(Work::Kind kind, TaskId task);
   Work EndWork();
@@ -397,6 +399,7 @@ class Core {
   std::vector<Contribution> round_set_;  // of the decided round, in the order of the data; or empty
   bool nothing_more_ = false, warned_of_few_workers_ = false;
   std::vector<std::string> warnings_;
+  AppliedRound applied_round_;
   RoundCounts round_counts_;
 
   std::map<GroupId, Group> groups_;

@@ -73,7 +73,7 @@ void Core::FailGroupsOf(ViewId view, const absl::Status& error) {
 }
 
 bool Core::MayStart(const FunctionWork& work) const {
-  if (work.group == GroupId()) return !cancelling();
+  if (work.group == GroupId()) return !cancelling() && !(work.trains && SkipsRounds());
   return work.view == ViewId() || views_.IsLoaded(work.view) || MU_BROKEN(early_views);
 }
 

@@ -48,17 +48,26 @@ void Core::DriveRounds() {
   if (!queue_.rounds().on() || work_.kind != Work::Kind::kNone || closed_ || !ended_.ok() ||
       !serving() || !AllServersAreThere() || now_ < work_again_at_)
     return;
-  if (!round_decided()) DecideRound();
-  if (!round_decided()) return;
+  // With the round before it, which has no steps, they take contributions to the open one.
+  const bool skips = SkipsRounds();
+  if (!skips && !round_decided()) DecideRound();
+  if (!skips && !round_decided()) return;
   BeginWork(Work::Kind::kCommitRound, TaskId());
-  action::CommitRound commit = {.attempt = work_.attempt, .generation = *configured_};
-  commit.set.round = queue_.round();
+  work_.generation = *configured_;
+  work_.round = skips ? queue_.round() - 1 : queue_.round();
+  action::CommitRound commit = {.attempt = work_.attempt, .generation = work_.generation};
+  commit.set.round = work_.round;
   commit.set.sum_rows = queue_.rounds().sum_rows;
   for (const Contribution& contribution : round_set_) {
     commit.set.steps.push_back(
         {contribution.start.function, contribution.outcome.step, contribution.weight});
   }
   Do(std::move(commit));
+}
+
+bool Core::SkipsRounds() const {
+  return queue_.rounds().on() && applied_round_.generation.has_value() &&
+         applied_round_.generation == configured_ && queue_.round() > applied_round_.round + 1;
 }
 
 void Core::DecideRound() {
@@ -96,13 +105,17 @@ void Core::DecideRound() {
 void Core::On(event::RoundCommitted& e) {
   NoteEpoch(e.error.epoch);
   if (!Waits(e.attempt)) return;
-  EndWork();
+  const Work work = EndWork();
   if (closed_ || !ended_.ok()) return;
-  if (e.error.ok() || MU_BROKEN(half_committed)) return FinishRound(e.updates);
+  if (e.error.ok() || MU_BROKEN(half_committed)) {
+    applied_round_ = {work.generation, work.round};
+    if (round_decided()) return FinishRound(e.updates);
+    dispatch_ = true;
+    return;
+  }
   if (!e.error.passing()) return End(e.error.status);
   // Some servers may have applied it: the others have to, before anything else.
-  Note(Level::kWarning, "round ", queue_.round(),
-       " is committed again: ", e.error.status.ToString());
+  Note(Level::kWarning, "round ", work.round, " is committed again: ", e.error.status.ToString());
   work_again_at_ = now_ + kRetry;
 }
 

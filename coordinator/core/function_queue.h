@@ -153,11 +153,12 @@ class FunctionQueue {
   // What has become of a run's function.
   enum class Ended { kCompleted, kRequeued, kIgnored };
 
-  // Synchronous rounds. Before functions that change state are scheduled.
+  // Synchronous rounds. While no function that changes state is unfinished.
   void SetRounds(const RoundRules& rules);
   const RoundRules& rounds() const { return rules_; }
   bool Contributes(const Function& function) const { return rules_.on() && function.work.trains; }
-  // The open one, from 1; it goes on from step numbers where another mode was used before.
+  // The open one, from 1. Updates are counted: a round is one, and so is each step of another mode,
+  // so the number grows by more than 1 where that was used before.
   uint64_t round() const { return round_; }
   void SetRound(uint64_t round) { round_ = std::max<uint64_t>(1, round); }
   // The result of a contribution has come. False for one of an older run or round.
@@ -275,7 +276,7 @@ class FunctionQueue {
   FunctionId next_id() const { return next_id_; }
   // Steps of functions that change state which have been bound to their batches, ever.
   uint64_t taken_steps() const { return taken_steps_; }
-  void SetTakenSteps(uint64_t steps) { taken_steps_ = steps; }
+  void SetTakenSteps(uint64_t steps) { taken_steps_ = counted_steps_ = steps; }
   bool scheduled() const { return scheduled_; }  // a function, ever
   const Function* Find(FunctionId id) const;
   // Of training, but for running() and unfinished_in_groups().
@@ -435,6 +436,7 @@ class FunctionQueue {
   uint64_t waited_for_steps_ = 0;
   RoundRules rules_;
   uint64_t round_ = 1;
+  uint64_t counted_steps_ = 0;           // of taken_steps_, those that round_ has counted
   std::set<FunctionId> contributed_;     // complete in the open round: neither queued nor running
   std::set<FunctionId> decided_;         // of these, the round's set; none: it is open
   std::map<FunctionId, uint32_t> late_;  // rounds that its next step was too late for

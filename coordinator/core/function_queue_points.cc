@@ -103,7 +103,8 @@ FunctionQueue::RolledBack FunctionQueue::RollBack(CheckpointNumber checkpoint) {
   repeats_cancelled_ = false;
   RolledBack result;
   StopRuns();
-  if (point.round > 0) round_ = point.round;
+  // Without rounds, steps keep the places in the job that they have been given.
+  if (point.round > 0 && rules_.on()) round_ = point.round;
   for (auto& [id, function] : functions_) {
     if (const auto first = point.FirstStep(id); first && function.work.updates)
       Rewind(function, *first, &result);

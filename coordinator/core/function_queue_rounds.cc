@@ -9,10 +9,14 @@
 namespace mu {
 
 void FunctionQueue::SetRounds(const RoundRules& rules) {
+  if (rules_.on()) counted_steps_ = taken_steps_;
   rules_ = rules;
+  if (!rules.on()) return;
   // Learning-rate schedules count rounds as they counted steps before.
-  if (rules.on()) round_ = std::max(round_, taken_steps_ + 1);
-  for (auto& [number, point] : points_) point.round = std::max(point.round, round_);
+  if (taken_steps_ > counted_steps_) round_ = std::max(round_, taken_steps_ + 1);
+  for (auto& [number, point] : points_) {
+    if (point.round == 0) point.round = round_;
+  }
 }
 
 size_t FunctionQueue::RunningContributions() const {

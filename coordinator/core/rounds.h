@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -30,7 +31,8 @@ struct RoundRules {
   friend bool operator==(const RoundRules&, const RoundRules&) = default;
 };
 
-// The set of a round, for servers.
+// The set of a round, for servers. Empty: nothing is applied, and the next round is the one after
+// it.
 struct RoundSet {
   struct Step {
     FunctionId function;
@@ -41,6 +43,13 @@ struct RoundSet {
   uint64_t round = 0;       // from 1
   std::vector<Step> steps;  // in the order of the data
   bool sum_rows = false;
+};
+
+// The last round that all servers have applied. They take contributions to the next one only, or in
+// a new generation to any.
+struct AppliedRound {
+  std::optional<Generation> generation;  // none: they have applied none
+  uint64_t round = 0;
 };
 
 // For the report.

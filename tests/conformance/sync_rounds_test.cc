@@ -93,6 +93,98 @@ TEST(SyncRounds, GoOnWithoutASlowWorkerIfThereIsABackup) {
   EXPECT_LE(StepsByWorker(c)[2], kRounds / 20 / 10 + 2);
 }
 
+// A function whose gradient is 1. Its rate grows by a 128th with each update, so what the variable
+// has lost says which updates there were.
+struct WarmingUp {
+  static constexpr uint64_t kWarmup = 128;
+  static constexpr int kSteps = 8;
+  Coordinator* c = nullptr;
+  Variable value, counter;
+  Function step;
+
+  static absl::StatusOr<WarmingUp> Create(Coordinator& c) {
+    WarmingUp job = {.c = &c};
+    MU_ASSIGN_OR_RETURN(job.value,
+                        c.CreateVariable({.name = "value", .optimizer = Sgd{.learning_rate = 1}}));
+    MU_ASSIGN_OR_RETURN(job.counter, c.CreateVariable({.name = "counter", .dtype = kInt64}));
+    MU_ASSIGN_OR_RETURN(job.step, c.DefineFunction("step", [&](FunctionBuilder& f) {
+      AssignAdd(job.counter, 1);
+      f.Minimize(job.value + 0.0f, {.warmup_steps = kWarmup});
+    }));
+    return job;
+  }
+  // Eight steps, in rounds or without; then the updates from `first` on have happened, counted from
+  // 1.
+  void Train(const RoundRules& rules, int first) {
+    MU_ASSERT_OK(c->SynchronousRounds(rules));
+    for (int i = 0; i < kSteps; ++i) c->Schedule(step);
+    ASSERT_TRUE(testing::Eventually([&] {
+      const absl::StatusOr<bool> done = c->Done();
+      return !done.ok() || *done;
+    })) << "rounds stand still";
+    MU_ASSERT_OK(c->Join());
+    const int updates = rules.on() ? kSteps / static_cast<int>(rules.replicas) : kSteps;
+    for (int update = first; update < first + updates; ++update)
+      expected += static_cast<float>(update) / static_cast<float>(kWarmup);
+    trained += kSteps;
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor read, c->Read(value));
+    EXPECT_EQ(*read.data<float>(), -expected);
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor counted, c->Read(counter));
+    EXPECT_EQ(*counted.data<int64_t>(), trained);
+  }
+  float expected = 0;
+  int64_t trained = 0;
+};
+
+// Rounds of another size go on with the next number; steps of another mode are counted one by one.
+// So are they after a restart.
+TEST(SyncRounds, ChangeTheirSizeAndGoOnAfterAnotherMode) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  const CheckpointerOptions options = testing::OnRequest(cluster->directory() + "/checkpoints");
+  const RoundRules two = {.replicas = 2}, four = {.replicas = 4};
+  WarmingUp job;
+  {
+    Checkpointer checkpointer(&cluster->coordinator(), options);
+    MU_ASSERT_OK_AND_ASSIGN(job, WarmingUp::Create(cluster->coordinator()));
+    job.Train(two, 1);
+    job.Train(four, 5);
+    job.Train(two, 7);
+    job.Train({}, 25);
+    job.Train(four, 33);
+    ASSERT_FALSE(::testing::Test::HasFailure());
+    EXPECT_EQ(job.c->Stats().rounds.committed, 12u);
+    MU_ASSERT_OK(checkpointer.TakeNow().status());
+  }
+  cluster->DestroyCoordinator();
+  MU_ASSERT_OK(cluster->StartCoordinator());
+  Checkpointer checkpointer(&cluster->coordinator(), options);
+  MU_ASSERT_OK_AND_ASSIGN(WarmingUp again, WarmingUp::Create(cluster->coordinator()));
+  again.expected = job.expected;
+  again.trained = job.trained;
+  MU_ASSERT_OK(again.c->SynchronousRounds(four));
+  MU_ASSERT_OK(again.c->Restore().status());
+  again.Train(four, 35);
+  again.Train(two, 37);
+  again.Train({}, 57);
+  again.Train(two, 65);
+}
+
+// A server that is lost takes all back to the checkpoint, from which rounds go on.
+TEST(SyncRounds, ChangeTheirSizeAndGoBackToACheckpoint) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, testing::OnRequest(cluster->directory() + "/checkpoints"));
+  MU_ASSERT_OK_AND_ASSIGN(WarmingUp job, WarmingUp::Create(c));
+  job.Train({.replicas = 2}, 1);
+  MU_ASSERT_OK(checkpointer.TakeNow().status());
+  job.Train({.replicas = 4}, 5);
+  ASSERT_FALSE(::testing::Test::HasFailure());
+  cluster->KillServer(0);
+  MU_ASSERT_OK(cluster->StartServer(0));
+  job.Train({.replicas = 4}, 7);
+  job.Train({.replicas = 2}, 9);
+}
+
 TEST(SyncRounds, AreRefusedWhileFunctionsAreUnfinishedAndWithRecoveryOfSingleServers) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
   Coordinator& c = cluster->coordinator();
