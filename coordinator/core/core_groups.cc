@@ -49,7 +49,10 @@ void Core::On(event::CancelGroup& e) { EndFunctionsOf(e.group, absl::CancelledEr
 void Core::EndFunctionsOf(GroupId group, const absl::Status& why) {
   for (const FunctionQueue::Cancelled& cancelled : queue_.CancelGroup(group)) {
     Finish(cancelled.function, why);
-    if (cancelled.run != RunId()) Do(action::StopRun{cancelled.worker, cancelled.run});
+    // One that is about to be started is in the queue only.
+    const auto worker = workers_.find(cancelled.worker);
+    if (worker != workers_.end() && worker->second.runs.contains(cancelled.run))
+      Do(action::StopRun{cancelled.worker, cancelled.run});
   }
   dispatch_ = true;
 }

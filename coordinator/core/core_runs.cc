@@ -69,10 +69,11 @@ void Core::Dispatch() {
     }
     Finish(id, status);
   }
-  // It cancels what of training would be started now as well.
+  // These end what would be started now as well.
   if (!out_of_data.ok()) BeginCancel(out_of_data);
+  for (auto& [group, error] : failed) FailGroup(group, std::move(error));
   for (const StartRun& start : starts) {
-    if (!out_of_data.ok() && !IsInGroup(start.function)) continue;
+    if (queue_.Find(start.function) == nullptr) continue;
     const auto worker = workers_.find(start.worker);
     // With requeueing broken the queue does not know that the worker is lost.
     if (worker == workers_.end()) continue;
@@ -80,7 +81,8 @@ void Core::Dispatch() {
     worker->second.runs.insert(start.run);
     Do(action::Start{start});
   }
-  for (auto& [group, error] : failed) FailGroup(group, std::move(error));
+  // There is room again where the group's functions would have run.
+  if (!failed.empty()) Dispatch();
 }
 
 void Core::On(event::Results& e) {

@@ -99,6 +99,35 @@ TEST(Conformance, PerWorkerDatasetEnds) {
   EXPECT_EQ(c.Stats().samples, static_cast<uint64_t>(2 * kRecords));
 }
 
+// Calls of a group that all come while there is no worker: one of them takes what there is.
+TEST(Conformance, PerWorkerDatasetThatEndsIsTheErrorOfItsGroup) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const Function look, DefineLook(*cluster, /*epochs=*/1));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable counter,
+                          c.CreateVariable({.name = "counter", .dtype = kInt64}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function count, c.DefineFunction("count", [&](FunctionBuilder&) {
+    AssignAdd(counter, 1);
+  }));
+  MU_ASSERT_OK(c.Schedule(count).Fetch().status());
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionGroup other, c.CreateGroup());
+  // A worker looks through the file.
+  MU_ASSERT_OK(c.Schedule(look, {.group = other}).Fetch().status());
+  cluster->TerminateWorker(0);
+  testing::WaitForWorkers(c, 0);
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionGroup group, c.CreateGroup());
+  std::vector<RemoteValue> values;
+  values.push_back(c.Schedule(look, {.steps = kPasses, .group = group}));
+  for (int i = 0; i < 3; ++i) values.push_back(c.Schedule(look, {.group = group}));
+  MU_ASSERT_OK(cluster->StartWorker(0));
+  EXPECT_THAT(c.Join(group),
+              testing::StatusIs(absl::StatusCode::kOutOfRange, ::testing::HasSubstr("1 times")));
+  for (const RemoteValue& value : values) EXPECT_FALSE(value.Fetch().ok());
+  MU_EXPECT_OK(c.Schedule(count).Fetch().status()) << "training goes on";
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor read, c.Read(counter));
+  EXPECT_EQ(*read.data<int64_t>(), 2);
+}
+
 // A job whose every step adds 1.
 struct CountedTraining {
   Dataset data;

@@ -218,6 +218,11 @@ std::vector<uint16_t> Coordinator::RecordsOf(const FunctionQueue::Function& func
 
 void Coordinator::Do(action::Start& a) {
   const StartRun& start = a.start;
+  if (const FunctionQueue::Function* const function = core_.queue().Find(start.function);
+      function == nullptr || function->run != start.run) {
+    return cluster_->truth().Fail(
+        absl::StrCat("function ", start.function.value(), " is started and has ended"));
+  }
   Message run = WithContext(
       {.kind = Kind::kRun,
        .first_step = static_cast<uint8_t>(start.first_step),

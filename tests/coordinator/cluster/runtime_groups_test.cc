@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/coordinator/cluster/played_worker.h"
+#include "tests/coordinator/core/planned_leases.h"
 
 namespace mu {
 namespace {
@@ -125,6 +126,39 @@ TEST_F(RuntimeGroupsTest, NoEpochOfTheirDataStartsWhileTheyRun) {
   MU_EXPECT_OK(runtime_->StartEpoch(2, 0, nullptr)) << "training's, say";
   runtime_->Cancel(group);
   MU_EXPECT_OK(runtime_->StartEpoch(1, 0, nullptr));
+}
+
+// The first call would start on the worker together with the one that finds no data.
+TEST_F(RuntimeGroupsTest, OneThatIsOutOfDataEndsWhatWouldStartBesideIt) {
+  Start();
+  pb::DatasetProto dataset;
+  dataset.set_id(1);
+  dataset.set_name("small");
+  dataset.set_batch_size(10);
+  dataset.set_block_records(10);
+  dataset.set_epochs(1);
+  dataset.set_visitation(pb::VISITATION_NONE);
+  runtime_->AddDataset(testing::LayoutOf(std::move(dataset), {10}), nullptr);
+  const GroupId group = runtime_->MakeGroup(nullptr);
+  const auto schedule = [&] {
+    return runtime_->Schedule({.fingerprint = Fingerprint(5),
+                               .steps = 1,
+                               .dataset = 1,
+                               .needs_version = 1,
+                               .group = group},
+                              {"x"});
+  };
+  const RemoteValue first = schedule(), second = schedule();
+  auto worker = Worker(11);
+  EXPECT_THAT(second.Fetch(), HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(first.Fetch(), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(runtime_->Join(group),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("'small' 1 times")));
+  const RemoteValue next = ScheduleIn(group);
+  const auto run = worker->NextRun();
+  EXPECT_EQ(run.request.function(), next.id().value()) << "it is the first that the worker gets";
+  PlayedWorker::Finish(run);
+  MU_EXPECT_OK(next.Fetch());
 }
 
 TEST_F(RuntimeGroupsTest, AViewWhoseFolderIsRenamedIsLoadedFromThere) {

@@ -132,6 +132,64 @@ TEST(CoreData, AGroupsFunctionThatIsOutOfDataFailsItsGroup) {
   EXPECT_FALSE(d.core.done());
 }
 
+// Shells ask the core for what they are to start, so nothing may be started that has ended.
+TEST(CoreData, NothingOfAGroupStartsBesideOneThatIsOutOfData) {
+  CoreDriver d;
+  d.Serve(0);
+  Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
+  const auto eval = [&](uint64_t dataset, uint32_t steps) {
+    FunctionWork work;
+    work.fingerprint = Fingerprint(6);
+    work.steps = steps;
+    work.dataset = dataset;
+    work.group = GroupId(1);
+    return d.Step(event::Schedule{std::move(work)});
+  };
+  d.Step(event::GroupMade{GroupId(1), ViewId()});
+  eval(kData, 2);  // all of the worker's data
+  eval(kData, 1);
+  eval(0, 1);
+  d.Join(pb::ROLE_WORKER, 10, 0);
+  const uint64_t first = kFirstInGroups.value();
+  EXPECT_EQ(d.Installed(0, 10, 1),
+            absl::StrCat("finish ", first + 1, " OUT_OF_RANGE; finish ", first, " CANCELLED; ",
+                         "finish ", first + 2, " CANCELLED; group 1 failed OUT_OF_RANGE"));
+  EXPECT_TRUE(d.core.done(GroupId(1)));
+  EXPECT_THAT(eval(0, 1), ::testing::HasSubstr("; start ")) << "there is room for it";
+}
+
+TEST(CoreData, OthersStartBesideAGroupThatIsOutOfData) {
+  CoreDriver d;
+  d.Serve(0);
+  Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
+  const auto eval = [&](GroupId group, uint64_t dataset) {
+    FunctionWork work;
+    work.fingerprint = Fingerprint(6);
+    work.steps = 2;
+    work.dataset = dataset;
+    work.group = group;
+    return d.Step(event::Schedule{std::move(work)});
+  };
+  for (const GroupId group : {GroupId(1), GroupId(2)}) d.Step(event::GroupMade{group, ViewId()});
+  for (int i = 0; i < 2; ++i) eval(GroupId(1), kData);
+  eval(GroupId(2), 0);
+  for (int i = 0; i < 3; ++i) d.Schedule();
+  d.Join(pb::ROLE_WORKER, 10, 0);
+  // The worker has room for two functions: both groups have one first, and training waits.
+  const std::string wanted = d.Installed(0, 10, 1);
+  const uint64_t first = kFirstInGroups.value();
+  EXPECT_THAT(wanted, ::testing::HasSubstr(absl::StrCat("start ", first, " on 0"))) << wanted;
+  EXPECT_THAT(wanted, ::testing::HasSubstr(absl::StrCat("start ", first + 2, " on 0"))) << wanted;
+  d.Result(first + 2, 0);
+  d.Result(first + 2, 1);
+  EXPECT_EQ(d.Ended(first + 2), absl::StrCat("finish ", first + 2, " OK; start 1 on 0 from 0"));
+  d.Result(1, 0);
+  // The group's turn: its second function has no data, and its first one runs.
+  EXPECT_EQ(d.Ended(1), absl::StrCat("finish 1 OK; finish ", first + 1, " OUT_OF_RANGE; finish ",
+                                     first, " CANCELLED; stop run 1 on 0; group 1 failed ",
+                                     "OUT_OF_RANGE; start 2 on 0 from 0; start 3 on 0 from 0"));
+}
+
 // What a lost server takes with it is repeated if recovery was enabled when it was scheduled.
 TEST(CoreData, WhatTrainsIsKeptFromThenOnThatRecoveryIsEnabled) {
   CoreDriver d;

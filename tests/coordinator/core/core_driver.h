@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,6 +43,11 @@ class CoreDriver {
       if (!text.empty()) texts.push_back(std::move(text));
       if (const auto* start = std::get_if<action::Start>(&action)) {
         runs[start->start.function] = start->start;
+        started_.insert(start->start.run);
+        ExpectCurrent(start->start);
+      }
+      if (const auto* stop = std::get_if<action::StopRun>(&action)) {
+        EXPECT_TRUE(started_.contains(stop->run)) << "run " << stop->run.value();
       }
     }
     if (!core.closed() && !core.ended().ok() && !std::exchange(ended_, true))
@@ -157,7 +163,15 @@ class CoreDriver {
   bool files_are_there = true;  // of checkpoints: looks need no answer
 
  private:
+  // Shells ask the core for what they start.
+  void ExpectCurrent(const StartRun& start) const {
+    const FunctionQueue::Function* const function = core.queue().Find(start.function);
+    ASSERT_NE(function, nullptr) << "function " << start.function.value() << " has ended";
+    EXPECT_EQ(function->run, start.run) << "function " << start.function.value();
+  }
+
   const uint32_t servers_;
+  std::set<RunId> started_;
   bool ended_ = false;  // `core` has said so
   static std::string Name(const Member& member) {
     return absl::StrCat(member.role == pb::ROLE_WORKER ? "worker " : "server ", member.index);
