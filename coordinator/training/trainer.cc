@@ -1,7 +1,6 @@
 #include "coordinator/training/trainer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -182,18 +181,8 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
   if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
   rounds_ = coordinator_->runtime().rounds().on();
   MU_RETURN_IF_ERROR(RestoreIfFound(options));
-  stopping_.reset();
-  best_.reset();
-  if (options.early_stopping.has_value()) {
-    EarlyStoppingOptions stopping = *options.early_stopping;
-    MU_ASSIGN_OR_RETURN(stopping.better, BetterOfComputed(stopping.metric, "early_stopping"));
-    stopping_ = history_.EarlyStoppingWith(std::move(stopping));
-  }
-  if (options.keep_best.has_value()) {
-    KeepBestOptions best = *options.keep_best;
-    MU_ASSIGN_OR_RETURN(best.better, BetterOfComputed(best.metric, "keep_best"));
-    best_ = history_.BestWith(std::move(best));
-  }
+  MU_RETURN_IF_ERROR(PrepareStopping(options));
+  MU_RETURN_IF_ERROR(PrepareKeptBest(options));
   // The job has gone on from a checkpoint with this state, and would do so again.
   if (has_restored_ && kept_ != nullptr) WarnOfMarks(kept_->Complete(history_));
   MU_RETURN_IF_ERROR(GoOnBeside());
@@ -317,22 +306,6 @@ absl::Status Trainer::Finish(FitResult* result) {
   // A server that is lost makes steps run again while the current values are read.
   if (evaluated() && !evaluates_current_) result->last = history_.evaluations().back();
   return RestoreBest(result);
-}
-
-absl::Status Trainer::RestoreBest(FitResult* result) {
-  if (!stopping_.has_value() || !stopping_->options().restore_best) return absl::OkStatus();
-  const EarlyStoppingState& best = stopping_->state();
-  if (best.best_checkpoint.empty() || best.best_steps == result->train.end.steps)
-    return absl::OkStatus();
-  MU_RETURN_IF_ERROR(Annotate(coordinator_->Restore(PathOf(best.best_checkpoint)).status(),
-                              "the best checkpoint cannot be restored"));
-  coordinator_->SetUserState(history_.ToString());
-  result->restored_best = true;
-  result->last.reset();
-  for (const Evaluation& evaluation : history_.evaluations()) {
-    if (evaluation.steps == best.best_steps) result->last = evaluation;
-  }
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Trainer::Save() {

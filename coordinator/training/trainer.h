@@ -116,7 +116,11 @@ struct FitOptions {
   // The error of an evaluation on the way ends Fit. Else it is a warning and training goes on,
   // unless early stopping or keep_best depend on the evaluation: then it ends Fit all the same.
   bool fail_on_evaluation_error = false;
-  // Both need TrainerOptions::checkpoints (restore_best does); `better` is set by the metric.
+  // Both need TrainerOptions::checkpoints (restore_best does); `better` is set by the metric. A job
+  // may go on with others than before. Early stopping goes by the evaluations so far. If
+  // restore_best is set and the best of them has no checkpoint that is still there, that is a
+  // warning, and only those count that have one; if none has, only those to come. What keep_best
+  // has kept and is not there any more is a warning, and does not count.
   std::optional<EarlyStoppingOptions> early_stopping = std::nullopt;
   std::optional<KeepBestOptions> keep_best = std::nullopt;
   // FitResult::variables, which is a question to each server.
@@ -135,7 +139,9 @@ struct FitResult {
   // Of the values that the servers have now, if they have been evaluated: not beside training with
   // EvaluatedValues::kCurrent.
   std::optional<Evaluation> last;
-  bool restored_best = false;  // these are those of the best evaluation, not of the last step
+  // These are those of the best evaluation, not of the last step. False with a warning where its
+  // checkpoint is gone or damaged by then.
+  bool restored_best = false;
   // When training has come to its end, before the best values were brought back; empty if it was
   // not asked for, was stopped, or servers did not answer.
   std::vector<ParameterInfo> variables;
@@ -186,6 +192,10 @@ class Trainer {
   absl::Status CheckValues(const FitOptions& options) const;
   absl::StatusOr<FitResult> FitPrepared(const FitOptions& options);
   absl::Status RestoreIfFound(const FitOptions& options);
+  // What early stopping and keep_best know of the job so far, as far as its checkpoints are there
+  // (trainer_best.cc).
+  absl::Status PrepareStopping(const FitOptions& options);
+  absl::Status PrepareKeptBest(const FitOptions& options);
   absl::StatusOr<Better> BetterOfComputed(const std::string& metric, const char* option) const;
   bool DependsOnEvaluation() const { return stopping_.has_value() || best_.has_value(); }
   // Whether the error of an evaluation ends training.

@@ -17,11 +17,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kNewest[] = "epoch=%" SCNu32 " loss_sum=%lg loss_weight=%lg";
 
-double MetricOf(const Evaluation& evaluation, const std::string& metric) {
-  const auto it = evaluation.metrics.find(metric);
-  return it != evaluation.metrics.end() ? it->second : std::nan("");
-}
-
 }  // namespace
 
 TrainingHistory TrainingHistory::Parse(const std::string& text) {
@@ -127,8 +122,9 @@ void TrainingHistory::AddEvaluation(Evaluation evaluation) {
   past_known_ = false;
 }
 
-void TrainingHistory::SetEarlyStopping(const EarlyStopping& stopping) {
-  stopping_ = {stopping.options().metric, stopping.state()};
+void TrainingHistory::SetEarlyStopping(const std::optional<EarlyStopping>& stopping) {
+  stopping_.reset();
+  if (stopping.has_value()) stopping_ = {stopping->options().metric, stopping->state()};
   past_known_ = false;
 }
 
@@ -162,10 +158,24 @@ std::set<std::string> TrainingHistory::Checkpoints(Best which) const {
 EarlyStopping TrainingHistory::EarlyStoppingWith(EarlyStoppingOptions options) const {
   if (stopping_.has_value() && stopping_->metric == options.metric)
     return EarlyStopping(std::move(options), stopping_->state);
+  return Replay(std::move(options), nullptr);
+}
+
+EarlyStopping TrainingHistory::EarlyStoppingOf(EarlyStoppingOptions options,
+                                               const std::set<std::string>& there) const {
+  EarlyStopping stopping = Replay(options, &there);
+  if (std::isfinite(stopping.state().best)) return stopping;
+  return EarlyStopping(std::move(options));
+}
+
+EarlyStopping TrainingHistory::Replay(EarlyStoppingOptions options,
+                                      const std::set<std::string>* there) const {
   EarlyStopping stopping(std::move(options));
   for (const Evaluation& evaluation : evaluations_) {
-    stopping.Observe(MetricOf(evaluation, stopping.options().metric), evaluation.steps,
-                     evaluation.checkpoint);
+    const auto metric = evaluation.metrics.find(stopping.options().metric);
+    if (metric == evaluation.metrics.end()) continue;  // nobody asked for it
+    if (there != nullptr && !there->contains(evaluation.checkpoint)) continue;
+    stopping.Observe(metric->second, evaluation.steps, evaluation.checkpoint);
   }
   return stopping;
 }
@@ -174,6 +184,17 @@ BestCheckpoints TrainingHistory::BestWith(KeepBestOptions options) const {
   if (best_.has_value() && best_->metric == options.metric)
     return BestCheckpoints(std::move(options), best_->checkpoints);
   return BestCheckpoints(std::move(options));  // others were not kept
+}
+
+std::vector<BestCheckpoint> TrainingHistory::ForgetBestBut(const std::set<std::string>& there) {
+  std::vector<BestCheckpoint> gone;
+  if (!best_.has_value()) return gone;
+  std::vector<BestCheckpoint> left;
+  for (BestCheckpoint& checkpoint : best_->checkpoints)
+    (there.contains(checkpoint.directory) ? left : gone).push_back(std::move(checkpoint));
+  best_->checkpoints = std::move(left);
+  past_known_ = false;
+  return gone;
 }
 
 }  // namespace mu

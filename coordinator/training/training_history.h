@@ -55,7 +55,8 @@ class TrainingHistory {
   // Results of a function of this epoch; also late ones, if the epoch is still listed.
   void AddLoss(uint32_t epoch, double loss, uint64_t samples);
   void AddEvaluation(Evaluation evaluation);
-  void SetEarlyStopping(const EarlyStopping& stopping);
+  // Nullopt: evaluations from now on are not seen by it.
+  void SetEarlyStopping(const std::optional<EarlyStopping>& stopping);
   void SetBest(const BestCheckpoints& best);
   void SetPending(std::optional<PendingEvaluation> pending);
 
@@ -73,11 +74,22 @@ class TrainingHistory {
   // is pending, unless it is the one that this is read from, and the best ones.
   std::set<std::string> Checkpoints(Best which) const;
   // What early stopping knows; of another metric, or of a job that did not use it, what it would
-  // know if it had seen the evaluations that are listed.
+  // know if it had seen the evaluations that are listed and have this metric.
   EarlyStopping EarlyStoppingWith(EarlyStoppingOptions options) const;
+  // What it would know if it had seen only those of them whose checkpoints are `there` (folders'
+  // names): for a job that goes back to the best, where the best one that is known has none. It
+  // knows nothing if none of these has a value.
+  EarlyStopping EarlyStoppingOf(EarlyStoppingOptions options,
+                                const std::set<std::string>& there) const;
   BestCheckpoints BestWith(KeepBestOptions options) const;
+  // Of keep_best: forgets those that are not `there` (folders' names), and returns them.
+  std::vector<BestCheckpoint> ForgetBestBut(const std::set<std::string>& there);
 
  private:
+  // As if early stopping had seen those evaluations that are listed, have its metric, and are of
+  // one of these checkpoints; null: of any or none.
+  EarlyStopping Replay(EarlyStoppingOptions options, const std::set<std::string>* there) const;
+
   struct Stopping {
     std::string metric;
     EarlyStoppingState state;

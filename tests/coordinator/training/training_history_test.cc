@@ -2,6 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
 namespace mu {
 namespace {
 
@@ -145,6 +151,70 @@ TEST(TrainingHistory, EarlyStoppingByAnotherMetric) {
   EXPECT_EQ(stopping.state().best_checkpoint, "a");
   EXPECT_EQ(stopping.state().waits, 1u);
   EXPECT_EQ(history.EarlyStoppingWith({.metric = "auc"}).state().best, 0.9);
+}
+
+// A metric that was not asked for is no metric that was not defined.
+TEST(TrainingHistory, EvaluationsWithoutTheMetricAreNotSeen) {
+  TrainingHistory history;
+  history.AddEvaluation(At(10, 0.75, "a"));
+  history.AddEvaluation(At(20, 0.5, "b"));
+  const EarlyStopping other = history.EarlyStoppingWith({.metric = "gauc", .patience = 1});
+  EXPECT_FALSE(other.stopped());
+  EXPECT_EQ(other.state().waits, 0u);
+  history.AddEvaluation(At(30, std::nan(""), "c"));
+  EXPECT_EQ(history.EarlyStoppingWith({.metric = "auc"}).state().waits, 2u);
+}
+
+TEST(TrainingHistory, EarlyStoppingByThoseThatCanBeGoneBackTo) {
+  TrainingHistory history;
+  history.AddEvaluation(At(10, 0.9, "a"));
+  history.AddEvaluation(At(20, 0.5, "b"));
+  history.AddEvaluation(At(30, 0.8, ""));
+  history.AddEvaluation(At(40, 0.7, "d"));
+  history.AddEvaluation(At(50, 0.6, "e"));
+  history.SetEarlyStopping(EarlyStopping({.metric = "auc"}, {0.9, 10, "a", 4}));
+  const EarlyStoppingState state =
+      history.EarlyStoppingOf({.metric = "auc"}, {"b", "d", "e", "other"}).state();
+  EXPECT_EQ(state.best, 0.7);
+  EXPECT_EQ(state.best_steps, 40u);
+  EXPECT_EQ(state.best_checkpoint, "d");
+  EXPECT_EQ(state.waits, 1u);
+  EXPECT_EQ(history.EarlyStoppingOf({.metric = "auc"}, {}).state().waits, 0u);
+  // Nothing to go back to either.
+  history.AddEvaluation(At(60, std::nan(""), "f"));
+  const EarlyStopping nothing = history.EarlyStoppingOf({.metric = "auc", .patience = 1}, {"f"});
+  EXPECT_TRUE(std::isnan(nothing.state().best));
+  EXPECT_FALSE(nothing.stopped());
+}
+
+// It sees all that is listed when the job uses it again.
+TEST(TrainingHistory, EarlyStoppingThatWasNotUsedForAWhile) {
+  TrainingHistory history;
+  history.AddEvaluation(At(10, 0.75, "a"));
+  history.SetEarlyStopping(EarlyStopping({.metric = "auc"}, {0.75, 10, "a", 0}));
+  history.SetEarlyStopping(std::nullopt);
+  history.AddEvaluation(At(20, 0.8, "b"));
+  const TrainingHistory again = TrainingHistory::Parse(history.ToString());
+  EXPECT_EQ(again.EarlyStoppingWith({.metric = "auc"}).state().best_checkpoint, "b");
+}
+
+TEST(TrainingHistory, OfTheBestThoseThatAreGoneAreForgotten) {
+  TrainingHistory history;
+  EXPECT_THAT(history.ForgetBestBut({"a"}), SizeIs(0));
+  BestCheckpoints best({.metric = "auc", .count = 3});
+  best.Offer({"a", 0.5, 10});
+  best.Offer({"b", 0.7, 20});
+  best.Offer({"c", 0.6, 30});
+  history.SetBest(best);
+  history.ToString();
+  const std::vector<BestCheckpoint> gone = history.ForgetBestBut({"c", "a", "other"});
+  ASSERT_THAT(gone, SizeIs(1));
+  EXPECT_EQ(gone[0].directory, "b");
+  EXPECT_EQ(gone[0].steps, 20u);
+  const auto left =
+      TrainingHistory::Parse(history.ToString()).BestWith({.metric = "auc", .count = 1}).best();
+  ASSERT_THAT(left, SizeIs(1));
+  EXPECT_EQ(left[0].directory, "c");
 }
 
 }  // namespace
