@@ -113,9 +113,11 @@ class JobSession {
   TrainerCallbacks CallbacksOf(RunReport* report);
   // `*restored`: what it continues, if it does.
   absl::Status ContinueOrBegin(RunReport* report, std::optional<RestoredJob>* restored);
-  template <typename Evaluations>
-  void ReportEvaluations(const Evaluations& evaluations, RunReport* report) const;
-  void ReportFit(const FitResult& result, const FitOptions& fit, RunReport* report);
+  // What was trained, also by a Fit that has failed. `samples_before`: by the run that this one
+  // continues.
+  void ReportTrained(uint64_t samples_before, RunReport* report) const;
+  // The rest of one that has not.
+  void ReportFit(const FitResult& result, RunReport* report);
   absl::Status TakeLock();
   void SendDaemonsHome();
   // Where something else lies.

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status.h"
-#include "common/base/steady_now.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/core/job_position.h"
@@ -259,61 +258,61 @@ absl::Status JobSession::Train(RunReport* report) {
   // So that nothing depends on the other model's checkpoint from here on. An error is in the log.
   if (BeginsWarm()) trainer_->checkpointer()->TakeNow().status().IgnoreError();
   progress_->Begin("training", 0, fit.epochs);
-  const absl::Time begin = SteadyNow();
   const absl::StatusOr<FitResult> result = trainer_->Fit(fit);
   if (result.ok()) {
     steps_ = result->train.steps;
     samples_ = result->train.samples;
   }
-  // Of a job that fails, too.
-  report->steps = steps_;
-  report->samples = samples_;
-  report->train_seconds =
-      result.ok() ? result->train.seconds : absl::ToDoubleSeconds(SteadyNow() - begin);
-  // Of what this run did in its time; the report's samples may begin with another's.
-  const uint64_t before = restored.has_value() ? restored->manifest.position().samples() : 0;
-  report->samples_per_second =
-      static_cast<double>(report->samples - before) / std::max(1e-9, report->train_seconds);
+  ReportTrained(restored.has_value() ? restored->manifest.position().samples() : 0, report);
   report->ended_by_evaluation = trainer_->evaluation_failed();
   if (report->ended_by_evaluation) {
     report->checkpoint = CheckpointToRestore("").value_or("");
-    report->epochs.assign(trainer_->history().epochs().begin(), trainer_->history().epochs().end());
-    ReportEvaluations(trainer_->history().evaluations(), report);
     return EndedByEvaluation(result.status(), job_);
   }
   MU_RETURN_IF_ERROR(result.status());
   // Else values that nothing was learned into would be saved, and the job would be done.
   if (report->samples == 0 && !result->train.stopped) return NothingRead("data.train");
-  ReportFit(*result, fit, report);
+  ReportFit(*result, report);
   return absl::OkStatus();
 }
 
-template <typename Evaluations>
-void JobSession::ReportEvaluations(const Evaluations& evaluations, RunReport* report) const {
-  report->evaluations.assign(evaluations.begin(), evaluations.end());
+void JobSession::ReportTrained(uint64_t samples_before, RunReport* report) const {
+  const TrainResult& trained = trainer_->trained();
+  report->steps = steps_;
+  report->samples = samples_;
+  report->functions = trained.functions;
+  report->steps_per_function = trained.steps_per_function;
+  report->train_seconds = trained.seconds;
+  // Of what this run did in its time; the report's samples may begin with another's.
+  report->samples_per_second =
+      static_cast<double>(report->samples - samples_before) / std::max(1e-9, trained.seconds);
+  const TrainingHistory& history = trainer_->history();
+  report->epochs.assign(history.epochs().begin(), history.epochs().end());
+  report->evaluations.assign(history.evaluations().begin(), history.evaluations().end());
   for (Evaluation& evaluation : report->evaluations)
     evaluation.checkpoint = trainer_->PathOf(evaluation.checkpoint);
-}
-
-void JobSession::ReportFit(const FitResult& result, const FitOptions& fit, RunReport* report) {
-  report->functions = result.train.functions;
-  report->train_loss = result.train.last_epoch_loss;
-  left_unfinished_ = result.train.unfinished;
-  report->steps_per_function = result.train.steps_per_function;
-  if (result.train.stopped) report->status = "stopped";
-  report->epochs = result.train.epochs;
-  report->variables = VariableReportsOf(result.variables);
-  ReportEvaluations(result.evaluations, report);
-  if (result.early_stopping.has_value()) {
-    report->early_stopping = {fit.early_stopping->metric, *result.early_stopping,
-                              result.stopped_early, result.restored_best};
+  if (const auto& stopping = trainer_->early_stopping(); stopping.has_value()) {
+    report->early_stopping = {stopping->options().metric, stopping->state(), stopping->stopped(),
+                              /*restored_best=*/false};
     std::string& best = report->early_stopping->state.best_checkpoint;
     best = trainer_->PathOf(best);
+  }
+  if (const auto& best = trainer_->kept_best(); best.has_value()) {
+    report->best_checkpoints = best->best();
+    for (BestCheckpoint& checkpoint : report->best_checkpoints)
+      checkpoint.directory = trainer_->PathOf(checkpoint.directory);
+  }
+}
+
+void JobSession::ReportFit(const FitResult& result, RunReport* report) {
+  report->train_loss = result.train.last_epoch_loss;
+  left_unfinished_ = result.train.unfinished;
+  if (result.train.stopped) report->status = "stopped";
+  report->variables = VariableReportsOf(result.variables);
+  if (report->early_stopping.has_value()) {
+    report->early_stopping->restored_best = result.restored_best;
     Tell(DescribeEarlyStopping(*report->early_stopping));
   }
-  report->best_checkpoints = result.best;
-  for (BestCheckpoint& checkpoint : report->best_checkpoints)
-    checkpoint.directory = trainer_->PathOf(checkpoint.directory);
   last_evaluation_ = result.last;
 }
 

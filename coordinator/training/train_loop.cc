@@ -71,6 +71,8 @@ class TrainLoop {
                options.max_gap, options.bounded_staleness) {}
 
   absl::StatusOr<TrainResult> Run();
+  // At its end, what it has done.
+  TrainResult Done();
 
  private:
   bool Stopping() const { return options_.stop != nullptr && options_.stop->load() > 0; }
@@ -327,10 +329,11 @@ absl::Status TrainLoop::EvaluateIfDue(uint64_t epoch, bool epoch_ends) {
   if (result_.unfinished) return absl::OkStatus();
   if (epoch_ends) TellEndedEpochs(epoch);
   const absl::Time begin = SteadyNow();
-  MU_ASSIGN_OR_RETURN(const bool go_on,
-                      options_.evaluate({scheduled_, static_cast<uint32_t>(epoch), epoch_ends}));
+  const absl::StatusOr<bool> go_on =
+      options_.evaluate({scheduled_, static_cast<uint32_t>(epoch), epoch_ends});
   evaluating_ += SteadyNow() - begin;
-  result_.ended = !go_on;
+  MU_RETURN_IF_ERROR(go_on.status());
+  result_.ended = !*go_on;
   evaluations_->Evaluated(scheduled_, SteadyNow());
   KeepState();
   return absl::OkStatus();
@@ -410,6 +413,10 @@ absl::StatusOr<TrainResult> TrainLoop::Run() {
   if (!result_.unfinished) MU_RETURN_IF_ERROR(Join());
   if (result_.end.epoch_ends) TellEndedEpochs(result_.end.epoch);
   result_.stopped = result_.stopped || result_.unfinished;
+  return Done();
+}
+
+TrainResult TrainLoop::Done() {
   result_.seconds = absl::ToDoubleSeconds(Trained());
   result_.epochs.assign(history_.epochs().begin(), history_.epochs().end());
   if (!result_.epochs.empty()) result_.last_epoch_loss = result_.epochs.back().loss();
@@ -431,7 +438,10 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
         absl::StrCat("TrainOptions::max_gap is ", options.max_gap,
                      "; it is a share of the time, above 0 and at most 1"));
   }
-  return TrainLoop(coordinator, function, dataset, options, on_event).Run();
+  TrainLoop loop(coordinator, function, dataset, options, on_event);
+  absl::StatusOr<TrainResult> result = loop.Run();
+  if (!result.ok() && options.on_failure != nullptr) options.on_failure(loop.Done());
+  return result;
 }
 
 }  // namespace mu

@@ -38,6 +38,8 @@ struct TrainEvent {
   std::optional<double> function_loss = std::nullopt;
 };
 
+struct TrainResult;
+
 struct TrainOptions {
   // Counted from the job's beginning, so the same call continues what was begun. At most those of
   // the dataset; visitation: none: as many steps as it has batches, each
@@ -77,13 +79,16 @@ struct TrainOptions {
   // Called several times a second while the loop waits for results, and with each of them.
   std::function<void()> on_look = nullptr;
   double max_gap = 0.01;  // above 0, at most 1, else INVALID_ARGUMENT; see steps_per_function
+  // Before an error is returned: what had been done, without `end`. Not where the options are
+  // refused.
+  std::function<void(const TrainResult&)> on_failure = nullptr;
 };
 
 struct TrainResult {
   uint64_t steps = 0;  // with records; also those of a job that was continued
   uint64_t samples = 0;
-  uint64_t functions = 0;
-  double seconds = 0;
+  uint64_t functions = 0;  // of which a result came
+  double seconds = 0;      // without those of TrainOptions::evaluate
   // Mean over the last epoch of which a result came, weighted by samples. Where a job was continued
   // in the middle of an epoch, results that came while the checkpoint was taken may be missing, or
   // count twice: at most those of the functions that were in flight.

@@ -211,6 +211,7 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
 
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   evaluation_failed_ = false;
+  trained_ = TrainResult();
   trained_since_ = true;
   const absl::Status prepared = Prepare(options);
   if (prepared.ok()) unsaved_ = false;
@@ -237,7 +238,8 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
                        .on_epoch = options_.callbacks.on_epoch,
                        .history = &history_,
                        .on_look = [this] { LookAtCluster(); },
-                       .max_gap = options.max_gap};
+                       .max_gap = options.max_gap,
+                       .on_failure = [this](const TrainResult& done) { trained_ = done; }};
   if (DependsOnEvaluation() && !loop.eval_every.any()) loop.eval_every.epochs = 1;
   if (loop.eval_every.any())
     loop.evaluate = [this](const EvaluationPoint& point) { return EvaluateAt(point); };
@@ -260,6 +262,7 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
         if (options_.callbacks.on_step) options_.callbacks.on_step(event);
       });
   if (trained.ok()) {
+    trained_ = *trained;
     // Where a stop was asked for, it ends without a result.
     MU_RETURN_IF_ERROR(TakeBeside(/*wait=*/true).status());
   } else {

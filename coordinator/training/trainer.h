@@ -175,6 +175,12 @@ class Trainer {
   bool evaluation_failed() const { return evaluation_failed_; }
   // Losses and evaluations of the whole job, also where Fit has failed.
   const TrainingHistory& history() const { return history_; }
+  // What the last Fit has trained, also where it has failed: then without `end`, and with the steps
+  // of which a result came.
+  const TrainResult& trained() const { return trained_; }
+  // What early stopping and keep_best know, also where Fit has failed. Nullopt: without them.
+  const std::optional<EarlyStopping>& early_stopping() const { return stopping_; }
+  const std::optional<BestCheckpoints>& kept_best() const { return best_; }
   const EvaluationSpec* evaluation() const {
     return options_.evaluation.has_value() ? &*options_.evaluation : nullptr;
   }
@@ -257,6 +263,7 @@ class Trainer {
   std::unique_ptr<KeptCheckpoints> kept_;  // null: there is no folder
   std::unique_ptr<Checkpointer> checkpointer_;
   TrainingHistory history_;
+  TrainResult trained_;  // by the last Fit
   std::optional<EarlyStopping> stopping_;
   std::optional<BestCheckpoints> best_;
   const std::atomic<int>* stop_ = nullptr;  // of Fit

@@ -1,6 +1,8 @@
 // Training that stands still for evaluations, by the loop and by the trainer.
+#include <optional>
 #include <utility>
 
+#include "common/base/steady_now.h"
 #include "common/base/version.h"
 #include "common/rpc/typed.h"
 #include "proto/coordinator.pb.h"
@@ -69,6 +71,36 @@ TEST_F(EvaluationPointsTest, ExactlyAfterSoManySteps) {
   EXPECT_TRUE(result.ended);
   EXPECT_FALSE(result.stopped);
   EXPECT_EQ(result.steps, 21u);
+}
+
+// The time of evaluations is not training's, whatever ends it.
+TEST_F(EvaluationPointsTest, WhatWasDoneIsToldBeforeAnError) {
+  std::optional<TrainResult> done;
+  absl::Duration evaluating;
+  const absl::Time begin = SteadyNow();
+  const absl::StatusOr<TrainResult> result =
+      Train(c(), step_, data_,
+            {.epochs = 3,
+             .steps_per_function = 2,
+             .eval_every = {.epochs = 1},
+             .evaluate = [&](const EvaluationPoint& at) -> absl::StatusOr<bool> {
+               const absl::Time begun = SteadyNow();
+               for (int i = 0; i < 50; ++i) EXPECT_EQ(Sum(), at.epoch * kSum);
+               evaluating += SteadyNow() - begun;
+               if (at.epoch == 2) return absl::DataLossError("the second one fails");
+               return true;
+             },
+             .on_failure = [&](const TrainResult& so_far) { done = so_far; }});
+  const absl::Duration all = SteadyNow() - begin;
+  EXPECT_THAT(result.status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the second one fails")));
+  ASSERT_TRUE(done.has_value());
+  EXPECT_EQ(done->steps, 20u);
+  EXPECT_EQ(done->samples, uint64_t{2 * kRecords});
+  EXPECT_GE(done->functions, 10u);
+  EXPECT_THAT(done->epochs, SizeIs(2));
+  EXPECT_GT(done->seconds, 0);
+  EXPECT_LE(done->seconds, absl::ToDoubleSeconds(all - evaluating));
 }
 
 // Another call continues what was begun; where nothing is left it says so.

@@ -4,8 +4,10 @@
 
 #include <google/protobuf/text_format.h>
 
+#include <cmath>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +36,8 @@ constexpr int kRecords = 100;
 // y is a weight times x.
 class Scaled final : public Model {
  public:
-  explicit Scaled(absl::Status fits) : fits_(std::move(fits)) {}
+  // `most`: with a greater weight, steps fail.
+  Scaled(absl::Status fits, std::optional<float> most) : fits_(std::move(fits)), most_(most) {}
   absl::Status Create(VariableFactory& factory) override {
     MU_RETURN_IF_ERROR(fits_);
     MU_ASSIGN_OR_RETURN(weight_, factory.CreateVariable({.name = "weight", .shape = {1}}));
@@ -46,6 +49,8 @@ class Scaled final : public Model {
     output.prediction = batch["x"] * Read(weight_);
     output.label = batch["y"];
     output.loss = MeanSquaredError(output.prediction, output.label);
+    if (most_.has_value())
+      output.loss = output.loss + ReduceSum(Log(Read(weight_) * -1.0f + *most_)) * 0.0f;
     return output;
   }
   Task task() const override { return Task::kRegression; }
@@ -55,6 +60,7 @@ class Scaled final : public Model {
 
  private:
   const absl::Status fits_;
+  const std::optional<float> most_;
   Variable weight_;
 };
 
@@ -78,7 +84,7 @@ class TrainJobTest : public ::testing::Test {
     MU_ASSERT_OK(models_.RegisterJson(
         "scaled", [this](const std::string&) -> absl::StatusOr<std::unique_ptr<Model>> {
           if (on_model_) on_model_();
-          return std::make_unique<Scaled>(++made_ == 1 ? own_ : others_);
+          return std::make_unique<Scaled>(++made_ == 1 ? own_ : others_, most_);
         }));
   }
   absl::Status Train() {
@@ -100,6 +106,7 @@ class TrainJobTest : public ::testing::Test {
   RunReport report_;
   const std::string run_ = directory_.ok() ? directory_->path() + "/run" : "";
   absl::Status own_, others_;  // of the first model, which is the job's own; of others
+  std::optional<float> most_;
   std::function<void()> on_model_;
   bool train_again_ = false;
   std::vector<std::string> announced_;
@@ -167,6 +174,39 @@ TEST_F(TrainJobTest, AnEvaluationOnTheWayThatFailsEndsTheRunIfTheJobSaysSo) {
   ASSERT_EQ(report_.evaluations.size(), 1u);
   EXPECT_EQ(report_.evaluations[0].steps, 10u);
   EXPECT_THAT(announced_, Contains(HasSubstr("it CONTINUES from ")));
+}
+
+// In the third epoch, which the weight ends at 0.32, from 0.22.
+TEST_F(TrainJobTest, TheReportOfARunThatFailsSaysWhatWasTrained) {
+  job_.mutable_training()->set_epochs(5);
+  job_.mutable_training()->set_warmup_steps("0");
+  job_.mutable_optimizer()->mutable_sgd()->set_learning_rate(1e-4f);
+  job_.mutable_checkpoint()->mutable_keep_best()->set_metric("rmse");
+  job_.mutable_early_stopping()->set_metric("rmse");
+  most_ = 0.265f;
+  const absl::Status error = Train();
+  EXPECT_THAT(std::string(error.message()), HasSubstr("logarithm of a negative number"));
+  EXPECT_EQ(report_.status, "failed");
+  EXPECT_FALSE(report_.ended_by_evaluation);
+  ASSERT_GE(report_.epochs.size(), 2u);
+  EXPECT_LE(report_.epochs.size(), 3u) << "the third one if a result of it came";
+  EXPECT_EQ(report_.epochs[0].samples, uint64_t{kRecords});
+  EXPECT_EQ(report_.epochs[1].samples, uint64_t{kRecords});
+  ASSERT_EQ(report_.evaluations.size(), 2u);
+  EXPECT_EQ(report_.evaluations[1].steps, 20u);
+  const std::string& newest = report_.evaluations[1].checkpoint;
+  EXPECT_TRUE(FileExists(JoinPath(newest, kManifestName))) << newest;
+  ASSERT_EQ(report_.best_checkpoints.size(), 1u);
+  EXPECT_EQ(report_.best_checkpoints[0].directory, newest);
+  EXPECT_EQ(report_.best_checkpoints[0].steps, 20u);
+  ASSERT_TRUE(report_.early_stopping.has_value());
+  EXPECT_EQ(report_.early_stopping->state.best_checkpoint, newest);
+  EXPECT_FALSE(report_.early_stopping->restored_best);
+  EXPECT_GE(report_.steps, 20u);
+  EXPECT_LT(report_.steps, 30u);
+  EXPECT_GE(report_.functions, 2u);
+  EXPECT_GT(report_.train_seconds, 0);
+  EXPECT_TRUE(std::isnan(report_.train_loss));
 }
 
 // Who follows the run goes by the job's record, whatever a program has left there before.
