@@ -11,6 +11,7 @@
 #include "common/optimizer/optimizer_settings.h"
 #include "common/tensor/dtype.h"
 #include "coordinator/cli/report.h"
+#include "coordinator/training/values_moment.h"
 
 namespace mu {
 namespace {
@@ -74,11 +75,15 @@ std::string CheckpointTable(const std::vector<CheckpointRow>& rows) {
 
 std::string CheckpointDescription(const CheckpointRow& row) {
   const pb::CheckpointProto& manifest = row.manifest;
+  const uint64_t seen = MomentOfValues(manifest).steps;
   std::string text = absl::StrFormat(
-      "%s\nformat %d, job %016x, coordinator's epoch %d, written %s\nsteps %s, samples %s\n\nfiles "
-      "(%s):\n",
+      "%s\nformat %d, job %016x, coordinator's epoch %d, written %s\nsteps %s, samples %s%s\n\n"
+      "files (%s):\n",
       row.path, manifest.format_version(), manifest.job(), manifest.epoch(), Time(row.written_ns),
-      Number(manifest.steps()), Number(manifest.samples()), FormatBytes(BytesOf(manifest)));
+      Number(manifest.steps()), Number(manifest.samples()),
+      seen == manifest.steps() ? ""
+                               : absl::StrCat("; the best values, after ", Number(seen), " steps"),
+      FormatBytes(BytesOf(manifest)));
   for (const auto& file : manifest.files()) {
     absl::StrAppendFormat(&text, "  %-24s %10s  crc32c %08x\n", file.name(),
                           FormatBytes(file.bytes()), file.crc32c());

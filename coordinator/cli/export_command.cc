@@ -24,6 +24,7 @@
 #include "coordinator/training/exit_code.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/train_job.h"
+#include "coordinator/training/values_moment.h"
 
 namespace mu {
 namespace {
@@ -153,6 +154,11 @@ absl::StatusOr<pb::DatasetProto> ColumnsOf(const muster::JobProto& job) {
                             : DataPurpose::kTrain);
 }
 
+// That the values have seen.
+uint64_t StepsOf(const CheckpointValues& checkpoint) {
+  return MomentOfValues(checkpoint.manifest()).steps;
+}
+
 absl::Status ExportOnnx(const CliOptions& cli, const muster::JobProto& job,
                         const ModelRegistry& models, const CheckpointValues& checkpoint) {
   MU_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, models.Create(job.model()));
@@ -166,7 +172,7 @@ absl::Status ExportOnnx(const CliOptions& cli, const muster::JobProto& job,
                       WriteOnnx(graph, checkpoint,
                                 {{"muster_job", job.name()},
                                  {"muster_model", ModelName(job.model())},
-                                 {"muster_steps", absl::StrCat(checkpoint.manifest().steps())}},
+                                 {"muster_steps", absl::StrCat(StepsOf(checkpoint))}},
                                 cli.onnx, cli.onnx_inside));
   absl::PrintF("%s: %d nodes, %d bytes of variables and tables\n", files.model,
                graph.proto().node_size(), files.bytes_inside);
@@ -177,7 +183,7 @@ absl::Status ExportOnnx(const CliOptions& cli, const muster::JobProto& job,
 
 absl::Status Export(const CliOptions& cli, const Source& source, const ModelRegistry& models) {
   MU_ASSIGN_OR_RETURN(const CheckpointValues checkpoint, CheckpointValues::Open(source.checkpoint));
-  absl::PrintF("exports %s (%d steps)\n", source.checkpoint, checkpoint.manifest().steps());
+  absl::PrintF("exports %s (%d steps)\n", source.checkpoint, StepsOf(checkpoint));
   MU_RETURN_IF_ERROR(ExportValues(cli, source, checkpoint));
   if (cli.onnx.empty()) return absl::OkStatus();
   return ExportOnnx(cli, source.file.job, models, checkpoint);

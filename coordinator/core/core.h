@@ -401,13 +401,11 @@ class Core {
   std::vector<std::string> warnings_;
   AppliedRound applied_round_;
   RoundCounts round_counts_;
-
   std::map<GroupId, Group> groups_;
   Views views_;
   Cancellation cancellation_;
   absl::Status ended_;
-  bool closed_ = false;
-  bool dismissed_ = false;  // daemons are to end
+  bool closed_ = false, dismissed_ = false;  // dismissed: daemons are to end
 
   bool recovery_enabled_ = false;
   Recovery recovery_{Recovery::Options{}};

@@ -20,6 +20,7 @@
 #include "coordinator/core/restore_fault.h"
 #include "coordinator/training/evaluation_json.h"
 #include "coordinator/training/run_status.h"
+#include "coordinator/training/values_moment.h"
 
 namespace mu {
 namespace {
@@ -203,9 +204,9 @@ absl::Status FollowedRun::Add(const std::string& folder, absl::StatusOr<Evaluati
   }
   evaluation.checkpoint = BaseName(folder);
   if (const auto manifest = ReadManifest(folder); manifest.ok()) {
-    evaluation.steps = manifest->steps();
-    const TrainingHistory history = TrainingHistory::Parse(manifest->user_state());
-    if (!history.epochs().empty()) evaluation.epoch = history.epochs().back().epoch;
+    const ValuesMoment moment = MomentOfValues(*manifest);
+    evaluation.steps = moment.steps;
+    evaluation.epoch = moment.epoch;
   }
   evaluations_.push_back(std::move(evaluation));
   MU_RETURN_IF_ERROR(Write());

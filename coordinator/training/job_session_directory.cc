@@ -18,6 +18,7 @@
 #include "coordinator/training/job_session.h"
 #include "coordinator/training/run_status.h"
 #include "coordinator/training/trainer.h"
+#include "coordinator/training/values_moment.h"
 #include "coordinator/training/warm_start_job.h"
 
 namespace mu {
@@ -287,7 +288,8 @@ absl::Status JobSession::Restore(const std::string& checkpoint) {
   MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(checkpoint));
   const absl::StatusOr<pb::CheckpointProto> manifest = coordinator_->Restore(directory);
   MU_RETURN_IF_ERROR(AsChoice(manifest.status(), directory));
-  Announce(absl::StrCat("begins with ", directory, " (", manifest->steps(), " steps)"));
+  Announce(
+      absl::StrCat("begins with ", directory, " (", MomentOfValues(*manifest).steps, " steps)"));
   return absl::OkStatus();
 }
 

@@ -98,12 +98,13 @@ absl::Status Trainer::RestoreBest(FitResult* result) {
     return absl::OkStatus();
   }
   MU_RETURN_IF_ERROR(Annotate(restored, "the best checkpoint cannot be restored"));
-  coordinator_->SetUserState(history_.ToString());
   result->restored_best = true;
   result->last.reset();
   for (const Evaluation& evaluation : history_.evaluations()) {
     if (evaluation.steps == best.best_steps) result->last = evaluation;
   }
+  history_.SetBroughtBack({best.best_steps, result->last.has_value() ? result->last->epoch : 0});
+  coordinator_->SetUserState(history_.ToString());
   return absl::OkStatus();
 }
 

@@ -50,6 +50,10 @@ TrainingHistory TrainingHistory::Parse(const std::string& text) {
                           static_cast<uint32_t>(CountOf(*pending, "epoch")),
                           CountOf(*pending, "current") != 0};
     }
+    if (const auto back = past.find("brought_back"); back != past.end()) {
+      history.brought_back_ = {CountOf(*back, "steps"),
+                               static_cast<uint32_t>(CountOf(*back, "epoch"))};
+    }
   }
   EpochLoss newest;
   double samples = 0;
@@ -92,6 +96,9 @@ std::string TrainingHistory::ToString() const {
                          {"epoch", pending_->epoch}};
       if (pending_->current) past["pending"]["current"] = 1;
     }
+    if (brought_back_.has_value()) {
+      past["brought_back"] = {{"steps", brought_back_->steps}, {"epoch", brought_back_->epoch}};
+    }
     past_ = past.empty() ? "" : " " + past.dump(-1, ' ', false, Json::error_handler_t::replace);
     past_known_ = true;
   }
@@ -101,6 +108,10 @@ std::string TrainingHistory::ToString() const {
 }
 
 void TrainingHistory::AddLoss(uint32_t epoch, double loss, uint64_t samples) {
+  if (brought_back_.has_value()) {
+    brought_back_.reset();
+    past_known_ = false;
+  }
   auto it = std::lower_bound(
       epochs_.begin(), epochs_.end(), epoch,
       [](const EpochLoss& listed, uint32_t number) { return listed.epoch < number; });
@@ -135,6 +146,11 @@ void TrainingHistory::SetBest(const BestCheckpoints& best) {
 
 void TrainingHistory::SetPending(std::optional<PendingEvaluation> pending) {
   pending_ = std::move(pending);
+  past_known_ = false;
+}
+
+void TrainingHistory::SetBroughtBack(ValuesMoment moment) {
+  brought_back_ = moment;
   past_known_ = false;
 }
 

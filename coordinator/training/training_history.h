@@ -43,6 +43,13 @@ struct PendingEvaluation {
   bool current = false;  // of the values that the servers have then, of no checkpoint
 };
 
+// What values have seen: so many steps of the job, the last of them in this epoch (from 1; 0: not
+// known).
+struct ValuesMoment {
+  uint64_t steps = 0;
+  uint32_t epoch = 0;
+};
+
 class TrainingHistory {
  public:
   // Of each the newest so many.
@@ -52,17 +59,21 @@ class TrainingHistory {
   static TrainingHistory Parse(const std::string& text);
   std::string ToString() const;
 
-  // Results of a function of this epoch; also late ones, if the epoch is still listed.
+  // Results of a function of this epoch; also late ones, if the epoch is still listed. What was
+  // brought back has been trained further then.
   void AddLoss(uint32_t epoch, double loss, uint64_t samples);
   void AddEvaluation(Evaluation evaluation);
   // Nullopt: evaluations from now on are not seen by it.
   void SetEarlyStopping(const std::optional<EarlyStopping>& stopping);
   void SetBest(const BestCheckpoints& best);
   void SetPending(std::optional<PendingEvaluation> pending);
+  // The values of this moment have been brought back, and training has not gone on since.
+  void SetBroughtBack(ValuesMoment moment);
 
   const std::deque<EpochLoss>& epochs() const { return epochs_; }             // by epoch
   const std::deque<Evaluation>& evaluations() const { return evaluations_; }  // oldest first
   const std::optional<PendingEvaluation>& pending() const { return pending_; }
+  const std::optional<ValuesMoment>& brought_back() const { return brought_back_; }
   // After how many steps the last evaluation is, that has ended or is pending. 0: there is none.
   uint64_t EvaluatedSteps() const;
   // Which best checkpoints a job goes back to.
@@ -103,6 +114,7 @@ class TrainingHistory {
   std::optional<Stopping> stopping_;
   std::optional<KeptBest> best_;
   std::optional<PendingEvaluation> pending_;
+  std::optional<ValuesMoment> brought_back_;
   mutable std::string past_;  // all but the newest epoch, as text
   mutable bool past_known_ = false;
 };

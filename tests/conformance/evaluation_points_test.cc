@@ -5,6 +5,8 @@
 #include "common/base/steady_now.h"
 #include "common/base/version.h"
 #include "common/rpc/typed.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/training/values_moment.h"
 #include "proto/coordinator.pb.h"
 #include "tests/conformance/evaluated_job.h"
 
@@ -141,11 +143,22 @@ TEST_F(EvaluationPointsTest, StopsEarlyAndRestoresTheBest) {
   EXPECT_EQ(again.metrics, result.last->metrics);
   EXPECT_EQ(again.examples, uint64_t{kRecords});
   // The best three stay beside the newest three, which Save makes.
-  MU_ASSERT_OK(trainer.Save().status());
+  MU_ASSERT_OK_AND_ASSIGN(const std::string saved, trainer.Save());
+  MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(saved));
+  EXPECT_EQ(manifest.steps(), 50u) << "of the job";
+  EXPECT_EQ(MomentOfValues(manifest).steps, 30u);
+  EXPECT_EQ(MomentOfValues(manifest).epoch, 3u);
   ASSERT_THAT(result.best, SizeIs(3));
   EXPECT_EQ(result.best[0].directory, result.early_stopping->best_checkpoint);
   for (const BestCheckpoint& best : result.best)
     EXPECT_TRUE(FileExists(trainer.PathOf(best.directory))) << best.directory;
+  // Training goes on from the best values.
+  MU_ASSERT_OK(trainer.Fit({.epochs = 6}).status());
+  EXPECT_EQ(Sum(), 4 * kSum);
+  MU_ASSERT_OK_AND_ASSIGN(const std::string later, trainer.Save());
+  MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto newest, ReadManifest(later));
+  EXPECT_EQ(MomentOfValues(newest).steps, 60u);
+  EXPECT_EQ(MomentOfValues(newest).epoch, 6u);
 }
 
 TEST_F(EvaluationPointsTest, AJobThatStoppedAtAnEpochsEndIsNotEvaluatedTwice) {

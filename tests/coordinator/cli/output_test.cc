@@ -385,6 +385,16 @@ TEST(CheckpointTableTest, DescriptionSaysWhatIsInItAndWhereTheJobStood) {
   EXPECT_THAT(text, HasSubstr("next function 40; 1 unfinished (1 begun) with 6 steps left"));
 }
 
+TEST(CheckpointTableTest, DescriptionSaysThatTheBestValuesAreBack) {
+  CheckpointRow row = SomeCheckpoint();
+  row.manifest.mutable_position()->clear_functions();
+  EXPECT_THAT(CheckpointDescription(row), HasSubstr("steps 1,200, samples 614,400\n"));
+  row.manifest.set_user_state(R"(epoch=9 loss_sum=1 loss_weight=1 )"
+                              R"({"brought_back": {"steps": 1000, "epoch": 7}})");
+  EXPECT_THAT(CheckpointDescription(row),
+              HasSubstr("steps 1,200, samples 614,400; the best values, after 1,000 steps\n"));
+}
+
 TEST(CheckpointTableTest, BytesInTheUnitThatFits) {
   EXPECT_EQ(FormatBytes(999), "999 B");
   EXPECT_EQ(FormatBytes(1000), "1.0 kB");

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,7 @@ using ::testing::ElementsAreArray;
 using testing::HasCode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 using ::testing::SizeIs;
 using testing::StatusIs;
 
@@ -406,6 +408,27 @@ TEST_F(FollowedRunTest, WhatCannotBeWrittenDownStaysToBeEvaluatedAgain) {
   MU_ASSERT_OK(RemoveTree(record));
   FollowedRun run = Open();
   EXPECT_THAT(Follow(&run), ElementsAre(Name(1)));
+}
+
+// The best values were brought back at the end; functions that ran have changed them since.
+TEST_F(FollowedRunTest, StepsAreThoseThatTheValuesHaveSeen) {
+  TrainingHistory history;
+  history.AddLoss(7, 0.5, 1);
+  history.SetBroughtBack({.steps = 30, .epoch = 3});
+  for (const int number : {1, 2, 3}) {
+    Complete(number);
+    MU_ASSERT_OK_AND_ASSIGN(pb::CheckpointProto manifest, ReadManifest(Folder(number)));
+    if (number > 1) manifest.set_user_state(history.ToString());
+    if (number == 3) manifest.mutable_position()->add_functions()->set_steps(1);
+    MU_ASSERT_OK(WriteManifest(Folder(number), manifest));
+  }
+  End("done");
+  FollowedRun run = Open();
+  EXPECT_THAT(Follow(&run), SizeIs(3));
+  std::vector<std::pair<uint64_t, uint32_t>> moments;
+  for (const Evaluation& evaluation : run.evaluations())
+    moments.emplace_back(evaluation.steps, evaluation.epoch);
+  EXPECT_THAT(moments, ElementsAre(Pair(100u, 0u), Pair(30u, 3u), Pair(300u, 7u)));
 }
 
 TEST_F(FollowedRunTest, ARecordThatCannotBeReadIsRefused) {

@@ -99,6 +99,19 @@ TEST(TrainingHistory, KnowsTheEvaluationThatIsUnderWay) {
   EXPECT_EQ(history.ToString(), nothing);
 }
 
+TEST(TrainingHistory, KnowsWhatWasBroughtBackUntilTrainingGoesOn) {
+  TrainingHistory history;
+  history.AddLoss(9, 0.5, 1);
+  history.ToString();
+  history.SetBroughtBack({.steps = 30, .epoch = 3});
+  TrainingHistory again = TrainingHistory::Parse(history.ToString());
+  ASSERT_TRUE(again.brought_back().has_value());
+  EXPECT_EQ(again.brought_back()->steps, 30u);
+  EXPECT_EQ(again.brought_back()->epoch, 3u);
+  again.AddLoss(9, 0.5, 1);
+  EXPECT_FALSE(TrainingHistory::Parse(again.ToString()).brought_back().has_value());
+}
+
 // The text of a job with one epoch is what earlier versions wrote.
 TEST(TrainingHistory, ReadsWhatEarlierVersionsWrote) {
   const std::string text = "epoch=3 loss_sum=12.5 loss_weight=25";

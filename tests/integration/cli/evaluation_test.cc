@@ -230,6 +230,35 @@ TEST_F(EvaluationTest, StopsEarlyAndBringsBackTheBest) {
   EXPECT_EQ(ReportOf("run"), report) << "it stays that of the training";
 }
 
+// The last checkpoint has fewer steps than the run.
+TEST_F(EvaluationTest, WhoFollowsARunSeesWhatStepsItsBestValuesHaveSeen) {
+  const std::string job = EvaluatedJob(kManyEpochs, kStopping);
+  ASSERT_EQ(Train(job, "run"), 0) << Output();
+  const Json report = ReportOf("run");
+  ASSERT_EQ(report["early_stopping"]["restored_best"], true);
+  const Json& steps = report["early_stopping"]["best_steps"];
+  ASSERT_LT(steps, report["steps"]);
+  Json best;
+  for (const Json& evaluation : report["evaluations"])
+    if (evaluation["steps"] == steps) best = evaluation;
+  ASSERT_EQ(Run({"eval", job, "--follow=" + Path("run"), "--job_dir=" + Path("follower"),
+                 "--workers=1", "--ps=1"}),
+            0)
+      << Output();
+  const Json followed = Report(Path("run/evaluations.json"));
+  ASSERT_FALSE(followed.empty());
+  const Json& last = followed.back();
+  EXPECT_EQ(last["checkpoint"], BaseName(report["checkpoint"].get<std::string>()));
+  EXPECT_EQ(last["steps"], steps);
+  EXPECT_EQ(last["epoch"], best["epoch"]);
+  EXPECT_EQ(last["metrics"], best["metrics"]);
+  const std::string told = absl::StrCat(" (", steps.get<uint64_t>(), " steps)");
+  EXPECT_THAT(Output(),
+              HasSubstr("evaluated " + last["checkpoint"].get<std::string>() + told + ": mae "));
+  ASSERT_EQ(Run({"eval", job, "--job_dir=" + Path("run")}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + report["checkpoint"].get<std::string>() + told));
+}
+
 TEST_F(EvaluationTest, TheLastValuesStayIfTheJobSaysSo) {
   const std::string job = EvaluatedJob(
       kManyEpochs, "early_stopping: {metric: rmse, patience: 2, restore_best: false}\n");
