@@ -104,6 +104,8 @@ void ScoreHistogram::Join(const std::vector<Bucket>& added) {
   // A set has at least as many different keys as each of its parts. So the shift of a part is never
   // above that of the whole, which is the least one that leaves few enough buckets.
   while (buckets_.size() > kMostBuckets) CoarsenTo(shift_ + 1);
+  // What was joined had room for the scores that both had, and for those of finer buckets.
+  buckets_.shrink_to_fit();
 }
 
 void ScoreHistogram::CoarsenTo(int shift) {

@@ -197,15 +197,15 @@ absl::Status WithTexts(const std::vector<std::string>& wanted, pb::DatasetProto*
   const FieldColumnList read = *columns;
   for (const pb::CsvColumnProto& column : read) {
     if (!absl::c_linear_search(wanted, column.name())) continue;
+    if (column.kind() == pb::CsvColumnProto::CROSS || HasSeveralValues(column)) continue;
     const std::string taken = TextColumnOf(column.name());
     if (absl::c_any_of(read, [&](const auto& other) { return other.name() == taken; })) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--columns: the text of column ", column.name(), " takes the name ", taken, ", which ",
           dataset->name(), " has as a column of its own; ", kNameClashRemedy));
     }
-    if (column.kind() == pb::CsvColumnProto::CROSS || HasSeveralValues(column)) continue;
     pb::CsvColumnProto* const text = columns->Add();
-    text->set_name(TextColumnOf(column.name()));
+    text->set_name(taken);
     text->set_kind(pb::CsvColumnProto::TEXT);
     const bool by_index = dataset->has_csv() && column.field().empty() && column.index() >= 0;
     text->set_index(by_index ? column.index() : -1);
