@@ -49,31 +49,38 @@ void Core::Dispatch() {
   const auto held = [&](FunctionId id, bool begun) {
     return update_pause_.Holds(id, begun || go_on);
   };
-  std::vector<FunctionId> completed;
-  std::map<FunctionId, FunctionQueue::WithoutData> without_data;
   const auto open = [&](const FunctionWork& work) { return MayStart(work); };
-  const std::vector<StartRun> starts = queue_.Dispatch(&completed, held, &without_data, open);
-  absl::Status out_of_data;
-  std::map<GroupId, absl::Status> failed;
-  for (const FunctionId id : completed) {
-    const auto without = without_data.find(id);
-    if (without == without_data.end()) {
-      Finish(id, absl::OkStatus());
-      continue;
+  std::vector<StartRun> starts;
+  for (bool again = true; again;) {
+    std::vector<FunctionId> completed;
+    std::map<FunctionId, FunctionQueue::WithoutData> without_data;
+    for (StartRun& start : queue_.Dispatch(&completed, held, &without_data, open))
+      starts.push_back(std::move(start));
+    absl::Status out_of_data;
+    std::map<GroupId, absl::Status> failed;
+    for (const FunctionId id : completed) {
+      const auto without = without_data.find(id);
+      if (without == without_data.end()) {
+        Finish(id, absl::OkStatus());
+        continue;
+      }
+      const absl::Status status = OutOfData(without->second.dataset);
+      if (without->second.group == GroupId()) {
+        out_of_data.Update(status);
+      } else if (!status.ok()) {
+        failed.emplace(without->second.group, status);
+      }
+      Finish(id, status);
     }
-    const absl::Status status = OutOfData(without->second.dataset);
-    if (without->second.group == GroupId()) {
-      out_of_data.Update(status);
-    } else if (!status.ok()) {
-      failed.emplace(without->second.group, status);
-    }
-    Finish(id, status);
+    if (!out_of_data.ok()) BeginCancel(out_of_data);
+    // There is room again where the group's functions would have run.
+    again = !failed.empty();
+    for (auto& [group, error] : failed) FailGroup(group, std::move(error));
   }
-  // These end what would be started now as well.
-  if (!out_of_data.ok()) BeginCancel(out_of_data);
-  for (auto& [group, error] : failed) FailGroup(group, std::move(error));
+  // Last, since all of the above ends what would be started now as well.
   for (const StartRun& start : starts) {
-    if (queue_.Find(start.function) == nullptr) continue;
+    const FunctionQueue::Function* const function = queue_.Find(start.function);
+    if (function == nullptr || function->run != start.run) continue;
     const auto worker = workers_.find(start.worker);
     // With requeueing broken the queue does not know that the worker is lost.
     if (worker == workers_.end()) continue;
@@ -81,8 +88,6 @@ void Core::Dispatch() {
     worker->second.runs.insert(start.run);
     Do(action::Start{start});
   }
-  // There is room again where the group's functions would have run.
-  if (!failed.empty()) Dispatch();
 }
 
 void Core::On(event::Results& e) {

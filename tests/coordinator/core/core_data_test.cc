@@ -190,6 +190,37 @@ TEST(CoreData, OthersStartBesideAGroupThatIsOutOfData) {
                                      "OUT_OF_RANGE; start 2 on 0 from 0; start 3 on 0 from 0"));
 }
 
+// The room that one group leaves shows that another one is out of data, too, which ends what was
+// about to start.
+TEST(CoreData, GroupsThatAreOutOfDataOneAfterTheOtherStartNothing) {
+  CoreDriver d;
+  d.Serve(0);
+  Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
+  const auto eval = [&](GroupId group, uint64_t dataset) {
+    FunctionWork work;
+    work.fingerprint = Fingerprint(6);
+    work.steps = 2;
+    work.dataset = dataset;
+    work.group = group;
+    d.Step(event::Schedule{std::move(work)});
+  };
+  for (const GroupId group : {GroupId(1), GroupId(2)}) d.Step(event::GroupMade{group, ViewId()});
+  const uint64_t first = kFirstInGroups.value();
+  eval(GroupId(1), kData);  // all of the worker's data
+  eval(GroupId(2), 0);
+  d.Join(pb::ROLE_WORKER, 10, 0);
+  EXPECT_THAT(d.Installed(0, 10, 1),
+              ::testing::HasSubstr(absl::StrCat("start ", first + 1, " on 0")));
+  eval(GroupId(1), kData);
+  eval(GroupId(2), 0);
+  eval(GroupId(2), kData);
+  d.Result(first + 1, 0);
+  d.Result(first + 1, 1);
+  EXPECT_THAT(d.Ended(first + 1), ::testing::Not(::testing::HasSubstr("; start ")));
+  EXPECT_TRUE(d.core.done(GroupId(1)));
+  EXPECT_TRUE(d.core.done(GroupId(2)));
+}
+
 // What a lost server takes with it is repeated if recovery was enabled when it was scheduled.
 TEST(CoreData, WhatTrainsIsKeptFromThenOnThatRecoveryIsEnabled) {
   CoreDriver d;
