@@ -21,27 +21,27 @@ void PsServer::Push(const Buffer& frame, PushDone done, std::function<bool()> ab
   const auto request = std::make_shared<pb::PushRequest>();
   const auto payload = ParseFrame(frame, request.get());
   if (!payload.ok()) return done(Detailed(payload.status()));
-  if (HasProducts(*request)) {
-    Compute([this, frame, request, payload = *payload, done = std::move(done),
-             abandoned = std::move(abandoned)] {
+  const bool waits = request->round() == 0 && !copies_.HasRoom();
+  if (!waits && !HasProducts(*request)) return TakePush(frame, *request, *payload, done);
+  auto take = [this, frame, request, payload = *payload, done, abandoned] {
+    if (!HasProducts(*request)) return TakePush(frame, *request, payload, done);
+    Compute([=, this] {
       // It was sent again, and that one is behind it.
       if (abandoned != nullptr && abandoned())
         return done(absl::CancelledError("nobody waits for the push"));
-      // Here, so that no more of them are computed at a time than there are threads.
-      if (request->round() == 0 && !copies_.HasRoom()) WaitForCopies();
       TakePush(frame, *request, payload, done);
     });
-  } else if (request->round() == 0 && !copies_.HasRoom()) {
-    // A thread of the transport must not wait.
-    waiting_.Post([this, frame, request, payload = *payload, done = std::move(done),
-                   abandoned = std::move(abandoned)] {
-      // A disk may be slow for minutes: a push that is sent again and again must not pile up here.
-      if (!WaitForCopies(abandoned)) return done(absl::CancelledError("nobody waits for the push"));
-      PushNow(*request, payload, done);
-    });
-  } else {
-    TakePush(frame, *request, *payload, done);
-  }
+  };
+  if (!waits) return take();
+  // A thread of the transport must not wait, nor one that computes for others.
+  waiting_.Post(
+      [this, take = std::move(take), done = std::move(done), abandoned = std::move(abandoned)] {
+        // A disk may be slow for minutes: a push that is sent again and again must not pile up
+        // here.
+        if (!WaitForCopies(abandoned))
+          return done(absl::CancelledError("nobody waits for the push"));
+        take();
+      });
 }
 
 void PsServer::TakePush(const Buffer& frame, const pb::PushRequest& request,

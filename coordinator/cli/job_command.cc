@@ -157,7 +157,7 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
                      ExitCodeOf(error) == kExitMachines;
   if (cli.command == CliOptions::kTrain && again && !report.refused) {
     absl::PrintF("to continue: %s\n", ContinueCommand(cli, setup.job, setup.options.job_dir,
-                                                      /*again=*/report.earlier_stays_done));
+                                                      /*again=*/!report.begun));
   }
   if (report.status == "done" && cli.command == CliOptions::kPredict)
     absl::PrintF("predictions: %s\n", setup.options.predict_out);

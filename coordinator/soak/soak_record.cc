@@ -36,7 +36,7 @@ void Get(const Json& from, const char* key, Integer* to) {
     *to = at->get<Integer>();
 }
 
-// Of a model with several tasks it is that of the first: "income.auc".
+// Of a model with several tasks it is that of the first by name: "income.auc".
 std::string KeyOf(const Json& eval, const std::string& metric) {
   if (eval.contains(metric)) return metric;
   for (const auto& [key, value] : eval.items()) {

@@ -62,6 +62,7 @@ class JobSession {
   // It was to train again, and has not begun to: the run that is done in the job_dir is what
   // counts.
   bool EarlierStaysDone() const;
+  bool HasBegun() const { return !record_.status.empty(); }
 
   absl::Status Train(RunReport* report);
   // The whole evaluation set, each record once.

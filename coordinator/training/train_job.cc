@@ -91,6 +91,7 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   if (error->ok()) *error = finished;
   report.refused = report.refused || session.replaced();
   report.earlier_stays_done = session.EarlierStaysDone();
+  report.begun = session.HasBegun();
   if (!error->ok()) {
     report.status = "failed";
     report.error = std::string(error->message());
