@@ -1,5 +1,6 @@
 #include "coordinator/cluster/followed_checkpoints.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -15,8 +16,10 @@ bool MoveToFollower(const std::string& folder) {
   const std::string parent = DirectoryOf(folder);
   if (BaseName(parent) != "checkpoints") return false;  // a program's own: no run
   const std::string followed = FollowedFolder(DirectoryOf(parent));
-  const absl::StatusOr<std::vector<std::string>> waiting = ListDirectory(followed);
+  absl::StatusOr<std::vector<std::string>> waiting = ListDirectory(followed);
   if (absl::IsNotFound(waiting.status())) return false;
+  if (waiting.ok())
+    waiting->erase(std::remove(waiting->begin(), waiting->end(), kFollowerLock), waiting->end());
   const std::string held = JoinPath(followed, BaseName(folder));
   if (!FileExists(JoinPath(folder, kManifestName)) || FileExists(held)) return false;
   if (waiting.ok() && waiting->size() >= kMostFollowed) {

@@ -13,6 +13,9 @@ namespace mu {
 // fill the disk.
 inline constexpr size_t kMostFollowed = 100;
 
+// In RUN/followed, beside the checkpoints: the file that the process which follows the run locks.
+inline constexpr char kFollowerLock[] = "lock";
+
 // RUN/followed
 std::string FollowedFolder(const std::string& run);
 

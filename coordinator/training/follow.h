@@ -39,16 +39,16 @@ struct FollowOptions {
 
 // Evaluates each checkpoint of the run, oldest first, and writes the results into
 // RUN/evaluations.json. It misses none from its first start on and repeats none, also when it is
-// started again; one process at a time may follow a run. Returns all that is in that file, oldest
-// first, when the run is over: its trainer has ended and says so (TrainerOptions::marks_run), or
-// its job is done or has failed for good.
+// started again. Returns all that is in that file, oldest first, when the run is over: its trainer
+// has ended and says so (TrainerOptions::marks_run), or its job is done or has failed for good.
 //
 // `run`: RUN or RUN/checkpoints. `define` is called once, when there is a checkpoint: it creates
 // the model's variables and tables as the run has them, and says how it is measured. Tables get as
 // many partitions as they have in the checkpoint, whatever number of servers there is here.
 //
-// CANCELLED if `stop` asks for it: then use the coordinator for nothing more. DATA_LOSS if
-// RUN/evaluations.json cannot be read. Errors of `define`, Coordinator::Restore and
+// CANCELLED if `stop` asks for it: then use the coordinator for nothing more. FAILED_PRECONDITION
+// if another process (which the message names), or another call, follows the run: only one may.
+// DATA_LOSS if RUN/evaluations.json cannot be read. Errors of `define`, Coordinator::Restore and
 // Trainer::Evaluate, but not of a damaged checkpoint: what has not been evaluated then is evaluated
 // by the next call, with another coordinator, or with the EvaluationSpec that `define` has made:
 // called a second time for one coordinator, it would create what is there. The coordinator must not

@@ -19,6 +19,7 @@
 #include "coordinator/cluster/followed_checkpoints.h"
 #include "coordinator/core/restore_fault.h"
 #include "coordinator/training/evaluation_json.h"
+#include "coordinator/training/job_holder.h"
 #include "coordinator/training/run_status.h"
 #include "coordinator/training/values_moment.h"
 
@@ -33,6 +34,14 @@ constexpr char kCheckpoints[] = "checkpoints";
 // Ends the name of a folder that is being made or removed.
 constexpr char kPartly[] = ".partly";
 constexpr char kRecord[] = "evaluations.json";
+// To take the lock, whose folder may be removed meanwhile.
+constexpr int kTries = 20;
+
+// What waits in RUN/followed. Not the lock, nor what a network file system keeps under such a name
+// (".nfs...") of a lock that is removed while somebody has it open.
+bool IsHeld(const std::string& name) {
+  return name != kFollowerLock && !absl::EndsWith(name, kPartly) && !absl::StartsWith(name, ".");
+}
 
 // The same files under another folder's name, at once or not at all. NOT_FOUND if `from` is deleted
 // or moved meanwhile, ALREADY_EXISTS if `to` is there.
@@ -89,7 +98,40 @@ std::string FollowedRun::HeldFolder(const std::string& name) const {
 }
 
 absl::StatusOr<std::string> FollowedRun::Open() {
-  MU_RETURN_IF_ERROR(MakeDirectories(FollowedFolder(directory_)));
+  MU_RETURN_IF_ERROR(Begin());
+  return JoinPath(directory_, kRecord);
+}
+
+absl::Status FollowedRun::Begin() {
+  if (lock_.held() && !lock_.lost()) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(TakeLock());
+  const absl::Status read = ReadRecord();
+  if (!read.ok()) lock_ = FileLock();  // else it would count as read
+  return read;
+}
+
+absl::Status FollowedRun::TakeLock() {
+  const std::string folder = FollowedFolder(directory_);
+  absl::Status taken;
+  for (int i = 0; i < kTries; ++i) {
+    MU_RETURN_IF_ERROR(MakeDirectories(folder));
+    taken = lock_.Take(JoinPath(folder, kFollowerLock), ToText(ThisHolder(/*job=*/0)));
+    // Whoever followed the run ends at this moment, and removes both.
+    if (!absl::IsNotFound(taken)) break;
+  }
+  MU_RETURN_IF_ERROR(taken);
+  if (lock_.held()) return absl::OkStatus();
+  const JobHolder holder = ParseJobHolder(lock_.owner());
+  return absl::FailedPreconditionError(absl::StrCat(
+      HolderName(holder), " follows the run in ", directory_,
+      holder.since.empty() ? "" : absl::StrCat(" since ", holder.since),
+      "; only one process may follow a run: let that one go on, or stop it and start this one "
+      "again"));
+}
+
+absl::Status FollowedRun::ReadRecord() {
+  evaluations_.clear();
+  seen_.clear();
   // What a process that was killed has left.
   MU_ASSIGN_OR_RETURN(const std::vector<std::string> held,
                       ListDirectory(FollowedFolder(directory_)));
@@ -98,7 +140,7 @@ absl::StatusOr<std::string> FollowedRun::Open() {
   }
   const std::string path = JoinPath(directory_, kRecord);
   const absl::StatusOr<std::string> text = ReadFile(path);
-  if (absl::IsNotFound(text.status())) return path;
+  if (absl::IsNotFound(text.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(text.status());
   const Json record = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!record.is_array())
@@ -107,7 +149,16 @@ absl::StatusOr<std::string> FollowedRun::Open() {
     evaluations_.push_back(EvaluationOf(evaluation));
     seen_.insert(evaluations_.back().checkpoint);
   }
-  return path;
+  return absl::OkStatus();
+}
+
+void FollowedRun::End() {
+  // While the lock is held: afterwards the file may be the next holder's. And the lock before the
+  // folder: on a network file system a file that is open keeps a name in it.
+  RemoveFile(JoinPath(FollowedFolder(directory_), kFollowerLock)).IgnoreError();
+  lock_ = FileLock();
+  // It fails if the run was continued and moved something here, or if somebody begins to follow.
+  ::rmdir(FollowedFolder(directory_).c_str());
 }
 
 absl::Status FollowedRun::Hold() {
@@ -135,7 +186,7 @@ absl::StatusOr<std::vector<std::string>> FollowedRun::Held() const {
   if (absl::IsNotFound(listed.status())) return std::vector<std::string>();
   MU_ASSIGN_OR_RETURN(std::vector<std::string> names, std::move(listed));
   names.erase(std::remove_if(names.begin(), names.end(),
-                             [](const std::string& name) { return absl::EndsWith(name, kPartly); }),
+                             [](const std::string& name) { return !IsHeld(name); }),
               names.end());
   std::sort(names.begin(), names.end());
   return names;
@@ -164,6 +215,7 @@ void FollowedRun::WarnOf(const absl::Status& look) {
 absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
   while (true) {
     if (stop != nullptr && stop->load() > 0) return absl::CancelledError("stopped");
+    MU_RETURN_IF_ERROR(Begin());
     // First: if it is over, its last checkpoint is there.
     const absl::StatusOr<bool> over = ReadRunIsOver(directory_);
     WarnOf(over.status());
@@ -179,8 +231,7 @@ absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
       MU_RETURN_IF_ERROR(RemoveHeld(folder));
     }
     if (over.value_or(false)) {
-      // Nobody follows any more. It fails if the run was continued and moved something here.
-      ::rmdir(FollowedFolder(directory_).c_str());
+      End();
       return std::string();
     }
     absl::SleepFor(kLook);
@@ -195,6 +246,7 @@ absl::Status FollowedRun::Write() const {
 
 absl::Status FollowedRun::Add(const std::string& folder, absl::StatusOr<Evaluation> evaluated) {
   if (!evaluated.ok() && !IsGone(evaluated.status(), folder)) return evaluated.status();
+  MU_RETURN_IF_ERROR(Begin());  // else two would write into the record
   Evaluation evaluation;
   if (evaluated.ok()) {
     evaluation = *std::move(evaluated);

@@ -4,8 +4,8 @@
 // What has been evaluated is written down in DIR/evaluations.json after each, so a process that is
 // started again goes on. A checkpoint that waits is in DIR/followed: this process holds it there by
 // hard links, and the run moves there what it would delete (cluster/followed_checkpoints.h). So
-// none is missed while this process evaluates, starts its cluster, or is down. One thread, and one
-// process for a run.
+// none is missed while this process evaluates, starts its cluster, or is down. One thread. One
+// process for a run: it holds a lock, DIR/followed/lock, for as long as it follows.
 #pragma once
 
 #include <atomic>
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/env/file_lock.h"
 #include "coordinator/training/training_history.h"
 
 namespace mu {
@@ -22,6 +23,9 @@ namespace mu {
 // The run's directory, of that or of its folder of checkpoints.
 std::string DirectoryOfFollowedRun(const std::string& directory);
 
+// All return FAILED_PRECONDITION, which names the process, if another one follows the run. Open
+// says so, and later calls if somebody has removed DIR/followed and another process was first to
+// lock it again.
 class FollowedRun {
  public:
   // `directory`: the run's job_dir, or its folder of checkpoints. It need not be there yet.
@@ -31,8 +35,8 @@ class FollowedRun {
   explicit FollowedRun(const std::string& directory,
                        std::function<void(const std::string&)> on_warning = nullptr);
 
-  // Begins to follow: from now on the run deletes nothing that waits. Reads what has been
-  // evaluated; returns where that is written. DATA_LOSS if it cannot be read.
+  // Begins to follow: from now on the run deletes nothing that waits, and nobody else follows it.
+  // Reads what has been evaluated; returns where that is written. DATA_LOSS if it cannot be read.
   absl::StatusOr<std::string> Open();
   // The folder of the oldest checkpoint that has not been evaluated. Waits for one; empty if there
   // is none and the run is over (run_status.h), which ends the following. CANCELLED if `stop` asks
@@ -47,6 +51,12 @@ class FollowedRun {
   const std::vector<Evaluation>& evaluations() const { return evaluations_; }
 
  private:
+  // What Open does, unless this process holds the lock.
+  absl::Status Begin();
+  absl::Status TakeLock();
+  absl::Status ReadRecord();
+  // Nobody follows any more.
+  void End();
   std::string HeldFolder(const std::string& name) const;
   // Takes hold of what is new.
   absl::Status Hold();
@@ -57,6 +67,7 @@ class FollowedRun {
 
   const std::string directory_;
   const std::function<void(const std::string&)> on_warning_;
+  FileLock lock_;
   std::vector<Evaluation> evaluations_;
   std::set<std::string> seen_;  // names of checkpoints that need not be looked at again
   // Of the last look whether the run is over, and of the last warning; empty: none.

@@ -1,5 +1,6 @@
-// Who trains in a job_dir: the text that a coordinator writes into job_dir/lock, which it holds for
-// as long as it lives, and whether another run may have the directory meanwhile.
+// Who trains in a job_dir, or follows a run (followed_run.h): the text that a coordinator writes
+// into the file that it locks for as long as it lives, job_dir/lock or RUN/followed/lock. And
+// whether another run may have the job_dir meanwhile.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,14 @@ struct JobHolder {
   std::string since;  // for people; empty: not known
 };
 
+// This process, from now on.
+JobHolder ThisHolder(uint64_t job);
+
 std::string ToText(const JobHolder& holder);
 // What `text` does not say stays not known.
 JobHolder ParseJobHolder(absl::string_view text);
+// "a coordinator (process 4711 on node-3)", as far as that is known.
+std::string HolderName(const JobHolder& holder);
 
 // OK if a run of job `job` may replace the holder of `job_dir`, which lives: `take_over` was asked
 // for, and the job is the same. Otherwise INVALID_ARGUMENT, with the holder and the remedy.

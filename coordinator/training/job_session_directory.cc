@@ -1,15 +1,12 @@
 // What a job's session leaves in the job_dir and finds there: the record of the run, its lock,
 // checkpoints.
-#include <unistd.h>
-
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/base/steady_now.h"
-#include "common/env/host_name.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -185,11 +182,7 @@ void JobSession::SendDaemonsHome() {
 
 absl::Status JobSession::TakeLock() {
   const std::string path = options_.job_dir + "/lock";
-  const std::string self =
-      ToText({.job = JobFingerprint(job_),
-              .pid = getpid(),
-              .host = HostName(),
-              .since = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())});
+  const std::string self = ToText(ThisHolder(JobFingerprint(job_)));
   MU_RETURN_IF_ERROR(lock_.Take(path, self));
   if (lock_.held()) return absl::OkStatus();
   const JobHolder holder = ParseJobHolder(lock_.owner());

@@ -49,7 +49,9 @@ RunReport RunWithoutSession(const muster::JobProto& job, const RunOptions& optio
     report.status = "failed";
     report.error = std::string(error->message());
   }
-  if (IsOver(report, *error)) {
+  // Another process follows the run. It may have this job_dir, too, and the daemons may be its.
+  report.refused = absl::IsFailedPrecondition(*error);
+  if (!report.refused && IsOver(report, *error)) {
     const absl::Status sent = DismissDaemons(job, options, /*owns_job=*/false);
     if (!sent.ok() && options.announce) options.announce(std::string(sent.message()));
   }

@@ -178,7 +178,8 @@ struct RunReport {
   uint64_t bad_records = 0;
   std::string first_bad_record;
   std::string job_dir;
-  // The job_dir is another run's, or what it holds is done: nothing is to be written there.
+  // The job_dir is another run's, or what it holds is done, or another process follows the run:
+  // nothing is to be written there.
   bool refused = false;
   // With train_again: it ended before it began, and the run that is done there is what counts.
   bool earlier_stays_done = false;

@@ -209,11 +209,12 @@ TEST_F(JobCheckpointsTest, AFolderOfAnotherNameIsNoRuns) {
 TEST_F(JobCheckpointsTest, AFollowerThatIsGoneDoesNotFillTheDisk) {
   for (size_t i = 1; i < kMostFollowed; ++i)
     MU_ASSERT_OK(MakeDirectories(absl::StrCat(Followed(), "/earlier-", i)));
+  MU_ASSERT_OK(WriteFileAtomic(JoinPath(Followed(), kFollowerLock), ""));  // no checkpoint
   Complete(1, 4);
   MU_EXPECT_OK(checkpoints_.Prune(1, NobodyElse));
   EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(4)));
   EXPECT_THAT(*ListCheckpoints(Followed()), ElementsAre(Followed() + "/ckpt-00000001"));
-  EXPECT_THAT(*ListDirectory(Followed()), SizeIs(kMostFollowed));
+  EXPECT_THAT(*ListDirectory(Followed()), SizeIs(kMostFollowed + 1));
 }
 
 // The newer coordinator may be restoring from one of them.

@@ -1,5 +1,9 @@
 #include "coordinator/training/job_holder.h"
 
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/host_name.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -22,6 +26,15 @@ TEST(JobHolder, IsReadAsWritten) {
   EXPECT_EQ(read.pid, 4711);
   EXPECT_EQ(read.host, "node-3");
   EXPECT_EQ(read.since, "2026-11-23T02:20:00Z");
+}
+
+TEST(JobHolder, NamesThisProcess) {
+  const JobHolder self = ParseJobHolder(ToText(ThisHolder(7)));
+  EXPECT_EQ(self.job, 7u);
+  EXPECT_EQ(HolderName(self),
+            absl::StrCat("a coordinator (process ", ::getpid(), " on ", HostName(), ")"));
+  EXPECT_THAT(self.since, ::testing::EndsWith("Z"));
+  EXPECT_EQ(HolderName({}), "a coordinator");
 }
 
 TEST(JobHolder, WhatCannotBeReadIsNotKnown) {

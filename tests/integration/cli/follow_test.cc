@@ -16,6 +16,7 @@
 namespace mu {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAreArray;
 using ::testing::Ge;
 using ::testing::HasSubstr;
@@ -38,9 +39,43 @@ class FollowTest : public testing::CliTest {
     return EvaluatedJob("every: never, keep: 0, keep_best: {metric: rmse}",
                         absl::StrCat("epochs: ", epochs, ", batch_size: 20"));
   }
-  std::unique_ptr<Subprocess> Follow(const std::string& job) {
-    return Start({"eval", job, "--follow=" + Path("run"), "--job_dir=" + Path("follower"),
-                  "--workers=1", "--ps=1"});
+  std::vector<std::string> FollowCommand(const std::string& job) {
+    return {"eval",        job,     "--follow=" + Path("run"), "--job_dir=" + Path("follower"),
+            "--workers=1", "--ps=1"};
+  }
+  std::unique_ptr<Subprocess> Follow(const std::string& job) { return Start(FollowCommand(job)); }
+  // Trains two epochs, and says that more are to come.
+  std::string TrainUnfinished() {
+    const std::string job = EvaluatedJob(2);
+    EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--workers=1", "--ps=1"}), 0)
+        << Output();
+    WriteText("run/run.json", R"({"status": "running"})");
+    return job;
+  }
+  // Starts to follow the run and returns when it holds the lock.
+  std::unique_ptr<Subprocess> FollowLocked(const std::string& job) {
+    auto follower = Follow(job);
+    const std::string pid = absl::StrCat("pid: ", follower->pid(), "\n");
+    EXPECT_TRUE(testing::Eventually([&] {
+      return ReadFile(Path("run/followed/lock")).value_or("").find(pid) != std::string::npos ||
+             follower->TryWait().has_value();
+    })) << Output();
+    EXPECT_FALSE(follower->TryWait().has_value()) << Output();
+    return follower;
+  }
+  // Each checkpoint of the run once, and all are sound.
+  void ExpectAllEvaluated() {
+    std::vector<std::string> names, evaluated;
+    MU_ASSERT_OK_AND_ASSIGN(const auto checkpoints, ListCheckpoints(Path("run/checkpoints")));
+    for (const std::string& checkpoint : checkpoints) names.push_back(BaseName(checkpoint));
+    EXPECT_THAT(names, SizeIs(Ge(2)));
+    for (const Json& evaluation : Evaluations()) {
+      evaluated.push_back(evaluation["checkpoint"].get<std::string>());
+      EXPECT_EQ(evaluation["examples"], 2000) << evaluation;
+      EXPECT_FALSE(evaluation["metrics"].empty()) << evaluation;
+    }
+    EXPECT_THAT(evaluated, ElementsAreArray(names));
+    EXPECT_FALSE(FileExists(Path("run/followed"))) << "nobody follows any more";
   }
   Json Evaluations() {
     const std::string text = ReadFile(Path("run/evaluations.json")).value_or("[]");
@@ -137,6 +172,39 @@ TEST_F(FollowTest, AnEndedJobWithNothingNewIsDone) {
   EXPECT_GE(evaluated, 2u);
   EXPECT_EQ(ExitOf(Follow(job).get()), 0) << Output();
   EXPECT_EQ(Evaluations().size(), evaluated);
+}
+
+// As a pod that is started twice: the same command, the same job_dir.
+TEST_F(FollowTest, ASecondFollowerIsRefusedAndTheFirstGoesOn) {
+  const std::string job = TrainUnfinished();
+  auto first = FollowLocked(job);
+  std::vector<std::string> again = FollowCommand(job);
+  again.push_back("--report=" + Path("refused.json"));
+  EXPECT_EQ(Run(again), 2);
+  const std::string refusal = absl::StrCat("error: a coordinator (process ", first->pid(), " on ");
+  EXPECT_THAT(Output(), AllOf(HasSubstr(refusal),
+                              HasSubstr(") follows the run in " + Path("run") + " since "),
+                              HasSubstr("only one process may follow a run"),
+                              HasSubstr("or stop it and start this one again")));
+  EXPECT_EQ(Report(Path("refused.json"))["status"], "failed");
+  EXPECT_FALSE(FileExists(Path("follower/report.json"))) << "it is the first one's";
+  ASSERT_FALSE(first->TryWait().has_value());
+  WriteText("run/run.json", R"({"status": "done"})");
+  EXPECT_EQ(ExitOf(first.get()), 0);
+  ExpectAllEvaluated();
+  EXPECT_EQ(Report(Path("follower/report.json"))["status"], "done");
+}
+
+TEST_F(FollowTest, AKilledFollowerLeavesNoLock) {
+  const std::string job = TrainUnfinished();
+  auto first = FollowLocked(job);
+  MU_ASSERT_OK(first->Kill(SIGKILL));
+  EXPECT_EQ(ExitOf(first.get()), -SIGKILL);
+  EXPECT_TRUE(FileExists(Path("run/followed/lock")));
+  auto second = FollowLocked(job);
+  WriteText("run/run.json", R"({"status": "done"})");
+  EXPECT_EQ(ExitOf(second.get()), 0) << Output();
+  ExpectAllEvaluated();
 }
 
 TEST_F(FollowTest, StopsOnRequestWhileItWaits) {
