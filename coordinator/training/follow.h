@@ -7,8 +7,9 @@
 //                                  [&](mu::Coordinator& own) { return DefineMyEvaluation(own); }));
 //
 // The run is a mu::Trainer's whose checkpoints are in RUN/checkpoints, or a job's. It need not have
-// begun; but where an earlier run in RUN is over, that one ends the following until the next has
-// begun. docs/program.md says what is promised.
+// begun, and RUN need not be there: the log says once that there is no run yet. But where an
+// earlier run in RUN is over, that one ends the following until the next has begun. docs/program.md
+// says what is promised.
 #pragma once
 
 #include <atomic>
@@ -39,8 +40,9 @@ struct FollowOptions {
 
 // Evaluates each checkpoint of the run, oldest first, and writes the results into
 // RUN/evaluations.json. It misses none from its first start on and repeats none, also when it is
-// started again. Returns all that is in that file, oldest first, when the run is over: its trainer
-// has ended and says so (TrainerOptions::marks_run), or its job is done or has failed for good.
+// started again. (Without RUN it begins within a moment of the folder's making.) Returns all that
+// is in that file, oldest first, when the run is over: its trainer has ended and says so
+// (TrainerOptions::marks_run), or its job is done or has failed for good.
 //
 // `run`: RUN or RUN/checkpoints. `define` is called once, when there is a checkpoint: it creates
 // the model's variables and tables as the run has them, and says how it is measured. Tables get as

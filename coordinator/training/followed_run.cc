@@ -90,8 +90,11 @@ std::string DirectoryOfFollowedRun(const std::string& directory) {
 }
 
 FollowedRun::FollowedRun(const std::string& directory,
-                         std::function<void(const std::string&)> on_warning)
-    : directory_(DirectoryOfFollowedRun(directory)), on_warning_(std::move(on_warning)) {}
+                         std::function<void(const std::string&)> on_warning,
+                         std::function<void(const std::string&)> on_wait)
+    : directory_(DirectoryOfFollowedRun(directory)),
+      on_warning_(std::move(on_warning)),
+      on_wait_(std::move(on_wait)) {}
 
 std::string FollowedRun::HeldFolder(const std::string& name) const {
   return JoinPath(FollowedFolder(directory_), name);
@@ -104,6 +107,12 @@ absl::StatusOr<std::string> FollowedRun::Open() {
 
 absl::Status FollowedRun::Begin() {
   if (lock_.held() && !lock_.lost()) return absl::OkStatus();
+  const absl::Status found = GetFileInfo(directory_).status();
+  if (absl::IsNotFound(found)) {
+    lock_ = FileLock();
+    return absl::OkStatus();
+  }
+  MU_RETURN_IF_ERROR(found);
   MU_RETURN_IF_ERROR(TakeLock());
   const absl::Status read = ReadRecord();
   if (!read.ok()) lock_ = FileLock();  // else it would count as read
@@ -212,10 +221,34 @@ void FollowedRun::WarnOf(const absl::Status& look) {
   }
 }
 
+void FollowedRun::Wait() {
+  const bool is_run = !evaluations_.empty() || !seen_.empty() || IsMarkedRun(directory_) ||
+                      FileExists(JoinPath(directory_, "job.json"));
+  if (!is_run && !told_wait_) {
+    told_wait_ = true;
+    const std::string text = absl::StrCat(
+        "there is no run in ", directory_, " yet; waiting for its first checkpoint (",
+        lock_.held() ? absl::StrCat("if this is the wrong folder, stop this process and remove ",
+                                    FollowedFolder(directory_))
+                     : "no such folder: if the name is wrong, stop this process",
+        ")");
+    if (on_wait_) {
+      on_wait_(text);
+    } else {
+      MU_LOG(INFO, "{}", text);
+    }
+  }
+  absl::SleepFor(kLook);
+}
+
 absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
   while (true) {
     if (stop != nullptr && stop->load() > 0) return absl::CancelledError("stopped");
     MU_RETURN_IF_ERROR(Begin());
+    if (!lock_.held()) {  // the directory is not there
+      Wait();
+      continue;
+    }
     // First: if it is over, its last checkpoint is there.
     const absl::StatusOr<bool> over = ReadRunIsOver(directory_);
     WarnOf(over.status());
@@ -234,7 +267,7 @@ absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
       End();
       return std::string();
     }
-    absl::SleepFor(kLook);
+    Wait();
   }
 }
 

@@ -30,13 +30,17 @@ class FollowedRun {
  public:
   // `directory`: the run's job_dir, or its folder of checkpoints. It need not be there yet.
   // `on_warning`, on the thread of Next: it cannot be read whether the run is over, so the end of
-  // the following may never come. Once, and again when there is another reason. Without
-  // `on_warning`, that is in the log.
+  // the following may never come. Once, and again when there is another reason. `on_wait`, on the
+  // same thread: neither a checkpoint nor a record of a run is there, so this process waits. Once.
+  // What has no callback is in the log.
   explicit FollowedRun(const std::string& directory,
-                       std::function<void(const std::string&)> on_warning = nullptr);
+                       std::function<void(const std::string&)> on_warning = nullptr,
+                       std::function<void(const std::string&)> on_wait = nullptr);
 
   // Begins to follow: from now on the run deletes nothing that waits, and nobody else follows it.
   // Reads what has been evaluated; returns where that is written. DATA_LOSS if it cannot be read.
+  // If the directory is not there, makes nothing, since the name may be misspelt: Next begins when
+  // it is there.
   absl::StatusOr<std::string> Open();
   // The folder of the oldest checkpoint that has not been evaluated. Waits for one; empty if there
   // is none and the run is over (run_status.h), which ends the following. CANCELLED if `stop` asks
@@ -51,7 +55,8 @@ class FollowedRun {
   const std::vector<Evaluation>& evaluations() const { return evaluations_; }
 
  private:
-  // What Open does, unless this process holds the lock.
+  // What Open does, unless this process holds the lock. Without the directory it is OK and does not
+  // hold it.
   absl::Status Begin();
   absl::Status TakeLock();
   absl::Status ReadRecord();
@@ -62,16 +67,19 @@ class FollowedRun {
   absl::Status Hold();
   absl::StatusOr<std::vector<std::string>> Held() const;  // names, oldest first
   absl::Status Write() const;
+  // Until the next look.
+  void Wait();
   // `look`: whether it could be read that the run is over. After each look.
   void WarnOf(const absl::Status& look);
 
   const std::string directory_;
-  const std::function<void(const std::string&)> on_warning_;
+  const std::function<void(const std::string&)> on_warning_, on_wait_;
   FileLock lock_;
   std::vector<Evaluation> evaluations_;
   std::set<std::string> seen_;  // names of checkpoints that need not be looked at again
   // Of the last look whether the run is over, and of the last warning; empty: none.
   std::string error_, told_error_;
+  bool told_wait_ = false;
 };
 
 }  // namespace mu

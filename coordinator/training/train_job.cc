@@ -137,11 +137,17 @@ RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models,
 RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
                     const RunOptions& options, absl::Status* error) {
   std::vector<std::string> warnings;
-  FollowedRun run(options.follow, [&](const std::string& text) {
+  const auto announce = [&](const std::string& text) {
     MU_LOG(WARN, "{}", text);
     if (options.announce) options.announce(text);
-    warnings.push_back(text);
-  });
+  };
+  FollowedRun run(
+      options.follow,
+      [&](const std::string& text) {
+        announce(text);
+        warnings.push_back(text);
+      },
+      announce);
   // The cluster starts when there is something to do.
   absl::StatusOr<std::string> next = run.Open();
   if (next.ok()) next = run.Next(options.stop);

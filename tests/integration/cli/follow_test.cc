@@ -63,6 +63,12 @@ class FollowTest : public testing::CliTest {
     EXPECT_FALSE(follower->TryWait().has_value()) << Output();
     return follower;
   }
+  void WaitForNoRunNote() {
+    EXPECT_TRUE(testing::Eventually([&] {
+      return Output().find("note: there is no run in " + Path("run") + " yet; waiting for its " +
+                           "first checkpoint") != std::string::npos;
+    })) << Output();
+  }
   // Each checkpoint of the run once, and all are sound.
   void ExpectAllEvaluated() {
     std::vector<std::string> names, evaluated;
@@ -132,12 +138,13 @@ TEST_F(FollowTest, ThirtyCheckpointsAndKilledTwice) {
   EXPECT_EQ(report["eval"]["rmse"], evaluated[BaseName(checkpoints->back())]["metrics"]["rmse"]);
 }
 
-// The run keeps its newest checkpoint alone. It takes several while the follower starts its
-// cluster, while one is evaluated, and while nobody follows.
+// The run keeps its newest checkpoint alone. It begins after its follower. It takes several while
+// the follower starts its cluster, while one is evaluated, and while nobody follows.
 TEST_F(FollowTest, TheRunKeepsOneAndEvaluationIsSlower) {
   const std::string job = EvaluatedJob("every: never, every_steps: 400, keep: 1",
                                        "epochs: 10, batch_size: 2, eval_batch_size: 1");
   auto follower = Follow(job);
+  WaitForNoRunNote();
   auto training = Start({"train", job, "--job_dir=" + Path("run"), "--workers=1", "--ps=1"});
   EXPECT_TRUE(testing::Eventually(
       [&] { return !Evaluations().empty() || follower->TryWait().has_value(); }));
@@ -207,11 +214,18 @@ TEST_F(FollowTest, AKilledFollowerLeavesNoLock) {
   ExpectAllEvaluated();
 }
 
-TEST_F(FollowTest, StopsOnRequestWhileItWaits) {
+// Nobody would notice a folder that was made for a misspelt name.
+TEST_F(FollowTest, AFolderThatIsNotThereIsToldAndNotMade) {
   auto follower = Follow(EvaluatedJob(1));
-  EXPECT_TRUE(testing::Eventually([&] { return Output().find("job small") != std::string::npos; }));
+  WaitForNoRunNote();
+  EXPECT_FALSE(FileExists(Path("run")));
   MU_ASSERT_OK(follower->Kill(SIGTERM));
   EXPECT_EQ(ExitOf(follower.get()), 143) << Output();
+  EXPECT_FALSE(FileExists(Path("run")));
+  EXPECT_THAT(Output(), HasSubstr("(no such folder: if the name is wrong, stop this process)\n"));
+  EXPECT_THAT(ReadFile(Path("follower/logs/coordinator.log")).value_or(""),
+              HasSubstr("there is no run in " + Path("run") + " yet"));
+  EXPECT_THAT(Report(Path("follower/report.json"))["warnings"], SizeIs(0));
 }
 
 // As a copy leaves it that ran out of disk. It would wait for ever.
