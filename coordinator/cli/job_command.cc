@@ -96,7 +96,7 @@ int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemL
   if (setup.options.local) return kExitBadJob;
   notices.Note(absl::StrCat("daemons that register at ", setup.options.listen, " are sent home"));
   std::fflush(stdout);
-  StopSignals signals;
+  StopSignals signals(/*saves=*/false);
   RunOptions options = setup.options;
   options.stop = signals.count();
   const absl::Status sent = cli.command == CliOptions::kTrain
@@ -130,7 +130,8 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   absl::Status logging = MakeDirectories(DirectoryOf(log.file));
   logging.Update(InitLogging(log));
   if (!logging.ok()) notices.Problems(absl::StrCat("no log is kept: ", logging.message(), "\n"));
-  StopSignals signals;  // before anybody hears that the job runs
+  // Before anybody hears that the job runs.
+  StopSignals signals(/*saves=*/cli.command == CliOptions::kTrain);
   const CheckpointSignal checkpoint_signal;
   absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
                setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);

@@ -11,33 +11,41 @@ namespace {
 // A handler has nothing but globals; only lock-free atomics are safe in it.
 std::atomic<int> stop_count{0};
 std::atomic<int> first_signal{0};
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> stop_saves{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-void Say(const char* text, size_t size) {
+constexpr char kClean[] = "\nstopping cleanly; again to stop at once\n";
+constexpr char kCleanAndSaved[] =
+    "\nstopping cleanly, what was trained is saved; again to stop at once\n";
+constexpr char kNow[] = "\nstopped at once\n";
+constexpr char kNowUnsaved[] = "\nstopped at once; nothing more is saved\n";
+
+template <size_t kSize>
+void Say(const char (&text)[kSize]) {
   // A handler can do nothing about a message that does not get out.
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, size);
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, kSize - 1);
 }
 
 void OnSignal(int signal) {
   int none = 0;
   first_signal.compare_exchange_strong(none, signal);
-  if (stop_count.fetch_add(1) > 0) {
-    static constexpr char kNow[] = "\nstopped at once; nothing more is saved\n";
-    Say(kNow, sizeof(kNow) - 1);
-    ::_exit(ExitCodeOfSignal(signal));
+  const bool again = stop_count.fetch_add(1) > 0;
+  if (stop_saves) {
+    again ? Say(kNowUnsaved) : Say(kCleanAndSaved);
+  } else {
+    again ? Say(kNow) : Say(kClean);
   }
-  static constexpr char kClean[] =
-      "\nstopping cleanly, what was trained is saved; again to stop at once\n";
-  Say(kClean, sizeof(kClean) - 1);
+  if (again) ::_exit(ExitCodeOfSignal(signal));
 }
 
 struct sigaction old_int, old_term;
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(bool saves) {
   stop_count = 0;
   first_signal = 0;
+  stop_saves = saves;
   struct sigaction action = {};
   action.sa_handler = OnSignal;
   sigemptyset(&action.sa_mask);

@@ -9,7 +9,8 @@ namespace mu {
 // While it lives, SIGINT and SIGTERM are counted. At most one at a time.
 class StopSignals {
  public:
-  StopSignals();
+  // `saves`: a clean stop saves what was trained, so the first signal's answer says so.
+  explicit StopSignals(bool saves);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
 

@@ -222,6 +222,7 @@ TEST_F(FollowTest, AFolderThatIsNotThereIsToldAndNotMade) {
   MU_ASSERT_OK(follower->Kill(SIGTERM));
   EXPECT_EQ(ExitOf(follower.get()), 143) << Output();
   EXPECT_FALSE(FileExists(Path("run")));
+  EXPECT_THAT(Output(), HasSubstr("\nstopping cleanly; again to stop at once\n"));
   EXPECT_THAT(Output(), HasSubstr("(no such folder: if the name is wrong, stop this process)\n"));
   EXPECT_THAT(ReadFile(Path("follower/logs/coordinator.log")).value_or(""),
               HasSubstr("there is no run in " + Path("run") + " yet"));

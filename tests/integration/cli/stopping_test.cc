@@ -195,6 +195,7 @@ TEST_F(StoppingTest, EvalAndPredictAreStoppedTheSame) {
     WaitForOutput(phase);
     MU_ASSERT_OK(running->Kill(SIGTERM));
     EXPECT_EQ(ExitOf(running.get()), 143);
+    EXPECT_THAT(Output(), HasSubstr("\nstopping cleanly; again to stop at once\n"));
     ExpectStopped(Path(command));
     ExpectNoDaemonLeft(Path(command), 4);
   }
@@ -210,13 +211,30 @@ TEST_F(StoppingTest, CtrlCTwiceStopsAtOnce) {
   ASSERT_EQ(pids.size(), 4u);
   for (const pid_t pid : pids) ASSERT_TRUE(testing::Suspend(pid));
   MU_ASSERT_OK(training->Kill(SIGINT));
-  ASSERT_TRUE(testing::Eventually(
-      [&] { return Output().find("again to stop at once") != std::string::npos; }));
+  WaitForOutput("\nstopping cleanly, what was trained is saved; again to stop at once\n");
   MU_ASSERT_OK(training->Kill(SIGINT));
   EXPECT_EQ(ExitOf(training.get()), 130);
-  EXPECT_THAT(Output(), HasSubstr("stopped at once"));
+  EXPECT_THAT(Output(), HasSubstr("\nstopped at once; nothing more is saved\n"));
   for (const pid_t pid : pids) ASSERT_EQ(::kill(pid, SIGCONT), 0);
   ExpectNoDaemonLeft(Path("run"), 4);
+}
+
+// The evaluation is long, and its daemons hang.
+TEST_F(StoppingTest, CtrlCTwiceOfAnEvaluationSaysNothingOfSaving) {
+  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("run")}), 0) << Output();
+  auto running =
+      Start({"eval", LongEvaluation(), "--checkpoint=" + Path("run"), "--job_dir=" + Path("eval")});
+  WaitForOutput("\nevaluating ");
+  const std::vector<pid_t> pids = Daemons(Path("eval"));
+  ASSERT_EQ(pids.size(), 4u);
+  for (const pid_t pid : pids) ASSERT_TRUE(testing::Suspend(pid));
+  MU_ASSERT_OK(running->Kill(SIGINT));
+  WaitForOutput("\nstopping cleanly; again to stop at once\n");
+  MU_ASSERT_OK(running->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(running.get()), 130);
+  EXPECT_THAT(Output(), HasSubstr("\nstopped at once\n"));
+  for (const pid_t pid : pids) ASSERT_EQ(::kill(pid, SIGCONT), 0);
+  ExpectNoDaemonLeft(Path("eval"), 4);
 }
 
 // 63 batches are an epoch: 100 steps end within the second, and nobody counts the others.
