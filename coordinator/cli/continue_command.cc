@@ -11,7 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "common/env/file.h"
 #include "common/env/host_name.h"
-#include "coordinator/cli/run_setup.h"
+#include "coordinator/cli/checkpoint_choice.h"
 #include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_record.h"
 
@@ -50,15 +50,11 @@ std::string ContinueCommand(const CliOptions& cli, const muster::JobProto& job,
 }
 
 std::string UnfinishedRun(const std::string& runs, const muster::JobProto& job) {
-  const auto checkpoints = CheckpointsOfJob(runs, job.name());
-  if (!checkpoints.ok()) return "";
-  for (const std::string& checkpoint : *checkpoints) {
-    const std::string run = DirectoryOf(DirectoryOf(checkpoint));
-    const auto record = ReadJobRecord(run);
-    if (!record.ok() || record->status == "done" ||
-        JobFingerprint(record->job) != JobFingerprint(job) || IsTrainedNow(run))
+  for (const RunOfJob& run : RunsOfJob(runs, job.name())) {
+    if (!run.record.has_value() || run.record->status == "done" ||
+        JobFingerprint(run.record->job) != JobFingerprint(job) || IsTrainedNow(run.directory))
       continue;
-    return run;
+    return run.directory;
   }
   return "";
 }

@@ -9,11 +9,11 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
+#include "coordinator/cli/checkpoint_choice.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/notices.h"
 #include "coordinator/cli/output_check.h"
-#include "coordinator/cli/run_setup.h"
-#include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/export/checkpoint_values.h"
 #include "coordinator/export/export_values.h"
 #include "coordinator/export/onnx_export.h"
@@ -36,11 +36,12 @@ struct Source {
   std::string checkpoint;
 };
 
-Source FindSource(const CliOptions& cli, const ModelRegistry& models, ProblemList* problems) {
+Source FindSource(const CliOptions& cli, const ModelRegistry& models,
+                  std::vector<std::string>* notes, ProblemList* problems) {
   Source source;
-  absl::StatusOr<std::string> found;
+  absl::StatusOr<CheckpointCandidates> found;
   if (DirectoryExists(cli.export_source)) {
-    found = FindCheckpoint(cli.export_source);
+    found = CandidatesAt(cli.export_source);
     if (!cli.checkpoint.empty() || !cli.job_dir.empty()) {
       problems->Add(Place{"command line"},
                     absl::StrCat(cli.export_source,
@@ -57,23 +58,23 @@ Source FindSource(const CliOptions& cli, const ModelRegistry& models, ProblemLis
                                .files_elsewhere = true},
                               problems);
     if (problems->size() > before) return source;
-    found = CheckpointOfJob(cli, source.file.job);
+    found = CandidatesOf(cli, source.file.job);
   }
-  if (found.ok()) {
-    source.checkpoint = *found;
-    if (!source.has_job || cli.onnx.empty()) return source;
-    const absl::Status fits = CheckCheckpointFits(source.file.job, models, *found, /*loads=*/false);
-    if (absl::IsInvalidArgument(fits)) {  // one that cannot be read is told when it is opened
-      problems->Add(
-          Place{"--checkpoint"},
-          absl::StrCat(*found, " does not fit the model: ", std::string(fits.message())),
-          "name one of this model with --checkpoint=DIR, or undo the change of the model");
-    }
-  } else {
-    problems->Add(Place{source.has_job ? "--checkpoint" : cli.export_source},
-                  std::string(found.status().message()),
+  const Place place{source.has_job ? "--checkpoint" : cli.export_source};
+  if (!found.ok()) {
+    problems->Add(place, std::string(found.status().message()),
                   "train first, or name a checkpoint, or the folder of a run that has one");
+    return source;
   }
+  const auto fits = [&](const std::string& checkpoint) {
+    // Values without the model are those of whatever model.
+    const absl::Status fit =
+        source.has_job && !cli.onnx.empty()
+            ? CheckCheckpointFits(source.file.job, models, checkpoint, /*loads=*/false)
+            : absl::OkStatus();
+    return absl::IsInvalidArgument(fit) ? fit : absl::OkStatus();  // others are told on opening it
+  };
+  source.checkpoint = ChooseCheckpoint(*found, place, fits, notes, problems);
   return source;
 }
 
@@ -194,13 +195,15 @@ absl::Status Export(const CliOptions& cli, const Source& source, const ModelRegi
 int RunExportCommand(const CliOptions& cli, const ModelRegistry& models) {
   ProblemList problems;
   CheckTargets(cli, &problems);
-  const Source source = FindSource(cli, models, &problems);
+  std::vector<std::string> notes;
+  const Source source = FindSource(cli, models, &notes, &problems);
   CheckFiles(cli, source, &problems);
   if (!problems.empty()) {
     absl::FPrintF(stderr, "%d problem%s; nothing was written:\n%s", problems.size(),
                   problems.size() == 1 ? "" : "s", problems.ToString());
-    return kExitBadJob;
   }
+  for (const std::string& note : notes) Notices(/*json=*/false).Note(note);
+  if (!problems.empty()) return kExitBadJob;
   const absl::Status exported = Export(cli, source, models);
   std::fflush(stdout);
   if (exported.ok()) return kExitDone;

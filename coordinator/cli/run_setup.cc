@@ -2,27 +2,22 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
-#include "common/base/status.h"
 #include "common/base/text.h"
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "common/process/observe_flags.h"
+#include "coordinator/cli/checkpoint_choice.h"
 #include "coordinator/cli/continue_command.h"
 #include "coordinator/cli/data_and_model_check.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/placement_flag.h"
 #include "coordinator/cli/run_outputs.h"
-#include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/frontend/model_registry.h"
@@ -31,12 +26,10 @@
 namespace mu {
 namespace {
 
-constexpr char kRuns[] = "runs";
-
 // ./runs/NAME-TIME; several that begin in one second differ by their process.
 std::string NewRunDirectory(const std::string& name) {
   const std::string time = absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone());
-  std::string path = absl::StrCat(kRuns, "/", name, "-", time);
+  std::string path = absl::StrCat(kRunsFolder, "/", name, "-", time);
   if (FileExists(path)) absl::StrAppend(&path, "-", ::getpid());
   return path;
 }
@@ -46,73 +39,26 @@ std::string Absolute(const std::string& path) {
   return absolute.ok() ? *absolute : path;
 }
 
-// "NAME-20261121-093000", perhaps with "-PID": the run of a job called NAME, not of one called
-// NAME-more.
-bool IsRunOf(absl::string_view folder, const std::string& name) {
-  if (!absl::ConsumePrefix(&folder, name + "-")) return false;
-  const std::vector<absl::string_view> parts = absl::StrSplit(folder, '-');
-  if (parts.size() < 2 || parts.size() > 3 || parts[0].size() != 8 || parts[1].size() != 6)
-    return false;
-  return absl::c_all_of(parts, [](absl::string_view part) {
-    return !part.empty() && absl::c_all_of(part, [](char c) { return absl::ascii_isdigit(c); });
-  });
-}
-
-// What `cli` names, or else all that there is for this job, the newest first.
-absl::StatusOr<std::vector<std::string>> CandidateCheckpoints(const CliOptions& cli,
-                                                              const muster::JobProto& job,
-                                                              const std::string& job_dir) {
-  if (!cli.checkpoint.empty()) {
-    MU_ASSIGN_OR_RETURN(std::string named, FindCheckpoint(cli.checkpoint));
-    return std::vector<std::string>{std::move(named)};
-  }
-  if (cli.job_dir.empty() && job.job_dir().empty()) return CheckpointsOfJob(kRuns, job.name());
-  MU_ASSIGN_OR_RETURN(std::vector<std::string> found, CheckpointsAt(job_dir));
-  std::reverse(found.begin(), found.end());
-  return found;
-}
-
-// The first that fits the model. Problems, and notes about those that do not fit.
-std::string ChooseCheckpoint(const std::vector<std::string>& candidates,
-                             const muster::JobProto& job, const ModelRegistry& models,
-                             std::vector<std::string>* notes, ProblemList* problems) {
-  absl::Status misfit;
-  for (const std::string& candidate : candidates) {
-    const absl::Status fits = CheckCheckpointFits(job, models, candidate, /*loads=*/true);
-    // One that cannot be read is a problem of its own.
-    if (fits.ok() || !absl::IsInvalidArgument(fits)) {
-      if (!misfit.ok()) {
-        notes->push_back(absl::StrCat(candidates.front(), " does not fit the model: ",
-                                      std::string(misfit.message()), ". ", candidate,
-                                      " is taken, the newest that fits; --checkpoint=DIR names "
-                                      "another"));
-      }
-      return candidate;
-    }
-    if (misfit.ok()) misfit = fits;
-  }
-  problems->Add(
-      Place{"--checkpoint"},
-      absl::StrCat(candidates.size() == 1 ? "" : "none of the checkpoints fits; ",
-                   candidates.front(), " does not fit the model: ", std::string(misfit.message())),
-      "name one of this model with --checkpoint=DIR, or train again");
-  return "";
-}
-
 void SettleCheckpoint(const CliOptions& cli, JobUse use, const ModelRegistry& models,
                       RunSetup* setup, ProblemList* problems) {
   if (use == JobUse::kCheck || (use == JobUse::kTrain && cli.checkpoint.empty())) return;
   if (!cli.follow.empty()) return;  // they come one by one
-  const auto found = CandidateCheckpoints(cli, setup->job, setup->options.job_dir);
+  const auto found = CandidatesOf(cli, setup->job);
   if (!found.ok()) {
     problems->Add(Place{"--checkpoint"}, std::string(found.status().message()),
                   !cli.checkpoint.empty() ? "name a checkpoint, or the folder of a run that has one"
                                           : "train first, or name a checkpoint");
     return;
   }
+  const auto fits = [&](const std::string& checkpoint) {
+    // Training says by itself what differs; one that cannot be read is a problem of its own.
+    const absl::Status fit =
+        use == JobUse::kTrain ? absl::OkStatus()
+                              : CheckCheckpointFits(setup->job, models, checkpoint, /*loads=*/true);
+    return absl::IsInvalidArgument(fit) ? fit : absl::OkStatus();
+  };
   const std::string chosen =
-      use == JobUse::kTrain ? found->front()
-                            : ChooseCheckpoint(*found, setup->job, models, &setup->notes, problems);
+      ChooseCheckpoint(*found, Place{"--checkpoint"}, fits, &setup->notes, problems);
   if (chosen.empty()) return;
   setup->options.checkpoint = Absolute(chosen);
   const auto manifest = ReadManifest(setup->options.checkpoint);
@@ -159,36 +105,6 @@ Place PlaceOfJobDir(const CliOptions& cli, const JobFile& file) {
 
 }  // namespace
 
-absl::StatusOr<std::string> CheckpointOfJob(const CliOptions& cli, const muster::JobProto& job) {
-  MU_ASSIGN_OR_RETURN(
-      const std::vector<std::string> found,
-      CandidateCheckpoints(cli, job, cli.job_dir.empty() ? job.job_dir() : cli.job_dir));
-  return found.front();
-}
-
-absl::StatusOr<std::vector<std::string>> CheckpointsOfJob(const std::string& runs,
-                                                          const std::string& name) {
-  std::vector<std::pair<int64_t, std::string>> found;  // by time
-  if (const auto folders = ListDirectory(runs); folders.ok()) {
-    for (const std::string& folder : *folders) {
-      if (!IsRunOf(folder, name)) continue;
-      absl::StatusOr<std::string> checkpoint = FindCheckpoint(JoinPath(runs, folder));
-      if (!checkpoint.ok()) continue;
-      const absl::StatusOr<FileInfo> info = GetFileInfo(JoinPath(*checkpoint, kManifestName));
-      if (info.ok()) found.emplace_back(info->modified_ns, *std::move(checkpoint));
-    }
-  }
-  if (found.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("no run of ", name, " below ./", runs, " has a checkpoint"));
-  }
-  std::stable_sort(found.begin(), found.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::vector<std::string> checkpoints;
-  for (auto& [time, path] : found) checkpoints.push_back(std::move(path));
-  return checkpoints;
-}
-
 RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models,
                   ProblemList* problems) {
   RunSetup setup;
@@ -220,7 +136,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()
                                                             : NewRunDirectory(setup.job.name()));
   if (use == JobUse::kTrain && cli.job_dir.empty() && setup.job.job_dir().empty()) {
-    if (const std::string run = UnfinishedRun(kRuns, setup.job); !run.empty()) {
+    if (const std::string run = UnfinishedRun(kRunsFolder, setup.job); !run.empty()) {
       setup.notes.push_back(absl::StrCat("a new run begins; ", run,
                                          " holds one of this job that has not come to its end: ",
                                          "--job_dir=", run, " continues it"));
@@ -260,7 +176,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   // To find out whether the directory can be made, it was made.
   if (new_directory && (use == JobUse::kCheck || !problems->empty())) {
     ::rmdir(options.job_dir.c_str());
-    if (DirectoryOf(options.job_dir) == Absolute(kRuns)) ::rmdir(kRuns);
+    if (DirectoryOf(options.job_dir) == Absolute(kRunsFolder)) ::rmdir(kRunsFolder);
   }
   return setup;
 }

@@ -26,14 +26,4 @@ struct RunSetup {
 RunSetup SetUpRun(const CliOptions& options, JobUse use, const ModelRegistry& models,
                   ProblemList* problems);
 
-// The checkpoint that `options` name for a job that is not trained: --checkpoint's, or the newest
-// of the run's directory where one is named, or else the newest of all runs of the job below
-// ./runs.
-absl::StatusOr<std::string> CheckpointOfJob(const CliOptions& options, const muster::JobProto& job);
-
-// The newest checkpoint of each run of job `name` below `runs`, the newest of all first. NOT_FOUND
-// if there is none.
-absl::StatusOr<std::vector<std::string>> CheckpointsOfJob(const std::string& runs,
-                                                          const std::string& name);
-
 }  // namespace mu

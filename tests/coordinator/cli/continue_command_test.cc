@@ -67,6 +67,13 @@ TEST_F(UnfinishedRunTest, IsOfThisJobAndHasNotComeToItsEnd) {
   EXPECT_EQ(Found(), Run("20260101-000002"));
 }
 
+TEST_F(UnfinishedRunTest, MayBeInAFolderOfAnyName) {
+  Begin("20260101-000000", "stopped");
+  const std::string mine = JoinPath(runs_->path(), "mine");
+  MU_ASSERT_OK(RenameFile(Run("20260101-000000"), mine));
+  EXPECT_EQ(Found(), mine);
+}
+
 TEST_F(UnfinishedRunTest, IsNotTrainedByAnotherProcess) {
   Begin("20260101-000000", "running");
   EXPECT_EQ(Found(), Run("20260101-000000")) << "it has died";

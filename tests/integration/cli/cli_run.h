@@ -81,6 +81,11 @@ class CliTest : public ::testing::Test {
     SubprocessOptions options;
     options.path = absl::StrCat(MUSTER_BINARY_DIR, "/", program_);
     options.args = std::move(args);
+    if (!folder_.empty()) {
+      options.args.insert(options.args.begin(),
+                          {"-c", "cd \"$0\" && exec \"$@\"", folder_, options.path});
+      options.path = "sh";
+    }
     output_file_ = Path(absl::StrCat("output-", ++runs_));
     options.output_file = output_file_;
     options.environment = environment_;
@@ -155,6 +160,7 @@ class CliTest : public ::testing::Test {
 
   std::string program_ = "coordinator";   // what Start starts
   std::vector<std::string> environment_;  // "NAME=value", for it
+  std::string folder_;                    // where it runs; empty: where this process does
 
  private:
   std::unique_ptr<TempDirectory> directory_;
