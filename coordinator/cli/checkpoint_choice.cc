@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/training/run_status.h"
 
 namespace mu {
@@ -34,6 +35,32 @@ std::optional<JobRecord> RecordIn(const std::string& run) {
   absl::StatusOr<JobRecord> record = ReadJobRecord(run);
   if (!record.ok()) return std::nullopt;
   return *std::move(record);
+}
+
+// A checkpoint that is not taken.
+struct Rejected {
+  std::string path;
+  absl::Status why;  // OK: there is none
+};
+
+// Why `path` is taken and no other one.
+void NoteChoice(const CheckpointCandidates& candidates, const std::string& path,
+                const Rejected& damaged, const Rejected& misfit, std::vector<std::string>* notes) {
+  constexpr char kAnother[] = "; --checkpoint=DIR names another";
+  if (!damaged.why.ok()) {
+    const std::string why(damaged.why.message());
+    notes->push_back(absl::StrCat(absl::StripSuffix(why, "; use another checkpoint"), ". ", path,
+                                  " is taken, the newest good one", kAnother));
+  }
+  if (!misfit.why.ok()) {
+    notes->push_back(absl::StrCat(misfit.path,
+                                  " does not fit the model: ", std::string(misfit.why.message()),
+                                  ". ", path, " is taken, the newest that fits", kAnother));
+  }
+  if (candidates.runs > 1 && damaged.why.ok() && misfit.why.ok()) {
+    notes->push_back(absl::StrCat(path, " is taken, of the newest of the ", candidates.runs,
+                                  " runs of this job below ./", kRunsFolder, kAnother));
+  }
 }
 
 }  // namespace
@@ -85,40 +112,52 @@ absl::StatusOr<CheckpointCandidates> CandidatesOf(const CliOptions& cli,
   return candidates;
 }
 
+std::string InsteadOf(const std::string& damaged, const Place& place) {
+  const std::string older = NewestBefore(damaged);
+  if (older.empty()) return "";
+  return absl::StrCat(place.source == "--checkpoint" ? "--checkpoint=" : "", older,
+                      " is the newest good one before it");
+}
+
 std::string ChooseCheckpoint(const CheckpointCandidates& candidates, const Place& place,
                              const std::function<absl::Status(const std::string&)>& fits,
                              std::vector<std::string>* notes, ProblemList* problems) {
-  const std::string& first = candidates.paths.front();
-  absl::Status misfit;
+  // What is wrong with the first one of either kind.
+  Rejected misfit, damaged;
   std::string folder;  // of the last one that did not fit
   for (const std::string& path : candidates.paths) {
     // A run has one model, as a rule: of many runs, the older ones of that one are not looked at.
     if (candidates.runs > 1 && DirectoryOf(path) == folder) continue;
-    const absl::Status fit = fits(path);
+    const absl::Status good = CheckManifestAndSizes(path);
+    if (IsDamage(good)) {
+      if (damaged.why.ok()) damaged = {path, good};
+      continue;
+    }
+    const absl::Status fit = good.ok() ? fits(path) : absl::OkStatus();
     if (absl::IsInvalidArgument(fit)) {
-      if (misfit.ok()) misfit = fit;
+      if (misfit.why.ok()) misfit = {path, fit};
       folder = DirectoryOf(path);
       continue;
     }
-    if (!fit.ok()) {
-      problems->Add(place, fit);
+    if (!good.ok() || !fit.ok()) {  // this process cannot read it
+      problems->Add(place, good.ok() ? fit : good);
       return "";
     }
-    if (!misfit.ok()) {
-      notes->push_back(
-          absl::StrCat(first, " does not fit the model: ", std::string(misfit.message()), ". ",
-                       path, " is taken, the newest that fits; --checkpoint=DIR names another"));
-    } else if (candidates.runs > 1) {
-      notes->push_back(absl::StrCat(path, " is taken, of the newest of the ", candidates.runs,
-                                    " runs of this job below ./", kRunsFolder,
-                                    "; --checkpoint=DIR names another"));
-    }
+    NoteChoice(candidates, path, damaged, misfit, notes);
     return path;
   }
-  problems->Add(place,
-                absl::StrCat(candidates.paths.size() == 1 ? "" : "none of the checkpoints fits; ",
-                             first, " does not fit the model: ", std::string(misfit.message())),
-                "name one of this model with --checkpoint=DIR, or train again");
+  const bool only = candidates.paths.size() == 1;
+  if (!misfit.why.ok()) {
+    problems->Add(place,
+                  absl::StrCat(only ? "" : "none of the checkpoints fits; ", misfit.path,
+                               " does not fit the model: ", std::string(misfit.why.message())),
+                  "name one of this model with --checkpoint=DIR, or train again");
+  } else {
+    problems->Add(place,
+                  absl::StrCat(only ? "" : "none of the checkpoints is good; ",
+                               std::string(damaged.why.message())),
+                  only ? InsteadOf(damaged.path, place) : "");
+  }
   return "";
 }
 

@@ -46,9 +46,12 @@ absl::StatusOr<CheckpointCandidates> CandidatesAt(const std::string& path);
 absl::StatusOr<CheckpointCandidates> CandidatesOf(const CliOptions& cli,
                                                   const muster::JobProto& job);
 
-// The first of the candidates that `fits` the model (INVALID_ARGUMENT: it does not; other errors
-// are problems of `place`). `notes` gets why it is not the first one, or which of several runs it
-// is of. Empty: none fits, which `problems` gets.
+// What to name in place of a damaged checkpoint, for a problem of `place`; empty: there is nothing.
+std::string InsteadOf(const std::string& damaged, const Place& place);
+
+// The first of the candidates that is not damaged, as far as its manifest and the sizes of its
+// files tell, and that `fits` the model (INVALID_ARGUMENT: it does not). `notes` gets why it is not
+// the first one, or which of several runs it is of. Empty: none is right, which `problems` gets.
 std::string ChooseCheckpoint(const CheckpointCandidates& candidates, const Place& place,
                              const std::function<absl::Status(const std::string&)>& fits,
                              std::vector<std::string>* notes, ProblemList* problems);

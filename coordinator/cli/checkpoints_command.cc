@@ -1,6 +1,8 @@
 #include <cstdio>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/env/file.h"
 #include "coordinator/cli/checkpoint_table.h"
@@ -25,6 +27,20 @@ CheckpointRow Look(const std::string& path) {
     row.problem = std::string(read.status().message());
   }
   return row;
+}
+
+// What becomes of the damaged ones. The oldest is the first.
+std::string AboutDamage(const std::vector<CheckpointRow>& rows) {
+  constexpr char kNotRestored[] = "a damaged checkpoint is not restored";
+  if (rows.back().problem.empty()) return absl::StrCat(kNotRestored, "; the newest one is good\n");
+  if (rows.size() == 1) return absl::StrCat(kNotRestored, "; use another one\n");
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    if (!row->problem.empty()) continue;
+    return absl::StrCat(kNotRestored, ": a run that is continued takes the newest good one, ",
+                        row->path, "; name that where eval, predict, export or train --checkpoint ",
+                        "refuse a damaged one\n");
+  }
+  return absl::StrCat(kNotRestored, ", and none of these is good\n");
 }
 
 }  // namespace
@@ -58,9 +74,8 @@ int RunCheckpointsCommand(const CliOptions& options) {
   }
   absl::PrintF("%s", CheckpointTable(rows));
   if (options.checkpoints_action != "verify") return kExitDone;
-  absl::PrintF("%s",
-               good ? "every file has the size and the CRC32C that its manifest says\n"
-                    : "a damaged checkpoint is not restored; Muster takes the newest good one\n");
+  absl::PrintF("%s", good ? "every file has the size and the CRC32C that its manifest says\n"
+                          : AboutDamage(rows));
   return good ? kExitDone : kExitBadJob;
 }
 

@@ -14,6 +14,7 @@
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/notices.h"
 #include "coordinator/cli/output_check.h"
+#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/export/checkpoint_values.h"
 #include "coordinator/export/export_values.h"
 #include "coordinator/export/onnx_export.h"
@@ -68,11 +69,9 @@ Source FindSource(const CliOptions& cli, const ModelRegistry& models,
   }
   const auto fits = [&](const std::string& checkpoint) {
     // Values without the model are those of whatever model.
-    const absl::Status fit =
-        source.has_job && !cli.onnx.empty()
-            ? CheckCheckpointFits(source.file.job, models, checkpoint, /*loads=*/false)
-            : absl::OkStatus();
-    return absl::IsInvalidArgument(fit) ? fit : absl::OkStatus();  // others are told on opening it
+    return source.has_job && !cli.onnx.empty()
+               ? CheckCheckpointFits(source.file.job, models, checkpoint, /*loads=*/false)
+               : absl::OkStatus();
   };
   source.checkpoint = ChooseCheckpoint(*found, place, fits, notes, problems);
   return source;
@@ -183,7 +182,14 @@ absl::Status ExportOnnx(const CliOptions& cli, const muster::JobProto& job,
 }
 
 absl::Status Export(const CliOptions& cli, const Source& source, const ModelRegistry& models) {
-  MU_ASSIGN_OR_RETURN(const CheckpointValues checkpoint, CheckpointValues::Open(source.checkpoint));
+  absl::StatusOr<CheckpointValues> opened = CheckpointValues::Open(source.checkpoint);
+  if (IsDamage(opened.status())) {
+    const Place place{source.has_job ? "--checkpoint" : cli.export_source};
+    const std::string remedy = InsteadOf(source.checkpoint, place);
+    return absl::DataLossError(
+        absl::StrCat(opened.status().message(), remedy.empty() ? "" : "; ", remedy));
+  }
+  MU_ASSIGN_OR_RETURN(const CheckpointValues checkpoint, std::move(opened));
   absl::PrintF("exports %s (%d steps)\n", source.checkpoint, StepsOf(checkpoint));
   MU_RETURN_IF_ERROR(ExportValues(cli, source, checkpoint));
   if (cli.onnx.empty()) return absl::OkStatus();

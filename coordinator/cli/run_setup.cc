@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "common/base/text.h"
 #include "common/env/file.h"
+#include "common/env/file_identity.h"
 #include "common/env/subprocess.h"
 #include "common/process/observe_flags.h"
 #include "coordinator/cli/checkpoint_choice.h"
@@ -18,10 +19,10 @@
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/placement_flag.h"
 #include "coordinator/cli/run_outputs.h"
-#include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/launch/chaos_plan.h"
+#include "coordinator/training/job_record.h"
 
 namespace mu {
 namespace {
@@ -39,6 +40,22 @@ std::string Absolute(const std::string& path) {
   return absolute.ok() ? *absolute : path;
 }
 
+// Of the checkpoint that a run is to begin with. No other one is taken in its place: the run's
+// record names it, so that the command that is given again continues the run.
+void CheckBeginning(const RunSetup& setup, ProblemList* problems) {
+  const Place place{"--checkpoint"};
+  const std::string& checkpoint = setup.options.checkpoint;
+  const absl::Status good = CheckManifestAndSizes(checkpoint);
+  if (!IsDamage(good)) return problems->Add(place, good);
+  const auto record = ReadJobRecord(setup.options.job_dir);
+  const bool continues =
+      record.ok() && record->status != "done" &&
+      FileIdentity(DirectoryOf(DirectoryOf(checkpoint))) == FileIdentity(setup.options.job_dir);
+  problems->Add(place, std::string(good.message()),
+                continues ? "without --checkpoint the run continues from its newest good one"
+                          : InsteadOf(checkpoint, place));
+}
+
 void SettleCheckpoint(const CliOptions& cli, JobUse use, const ModelRegistry& models,
                       RunSetup* setup, ProblemList* problems) {
   if (use == JobUse::kCheck || (use == JobUse::kTrain && cli.checkpoint.empty())) return;
@@ -50,21 +67,16 @@ void SettleCheckpoint(const CliOptions& cli, JobUse use, const ModelRegistry& mo
                                           : "train first, or name a checkpoint");
     return;
   }
+  if (use == JobUse::kTrain) {
+    setup->options.checkpoint = Absolute(found->paths.front());
+    return CheckBeginning(*setup, problems);
+  }
   const auto fits = [&](const std::string& checkpoint) {
-    // Training says by itself what differs; one that cannot be read is a problem of its own.
-    const absl::Status fit =
-        use == JobUse::kTrain ? absl::OkStatus()
-                              : CheckCheckpointFits(setup->job, models, checkpoint, /*loads=*/true);
-    return absl::IsInvalidArgument(fit) ? fit : absl::OkStatus();
+    return CheckCheckpointFits(setup->job, models, checkpoint, /*loads=*/true);
   };
   const std::string chosen =
       ChooseCheckpoint(*found, Place{"--checkpoint"}, fits, &setup->notes, problems);
-  if (chosen.empty()) return;
-  setup->options.checkpoint = Absolute(chosen);
-  const auto manifest = ReadManifest(setup->options.checkpoint);
-  problems->Add(Place{"--checkpoint"}, manifest.ok()
-                                           ? CheckSizes(setup->options.checkpoint, *manifest)
-                                           : manifest.status());
+  if (!chosen.empty()) setup->options.checkpoint = Absolute(chosen);
 }
 
 void SettleChaos(const CliOptions& cli, RunOptions* options, ProblemList* problems) {

@@ -13,6 +13,8 @@
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "common/env/unique_fd.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 
 namespace mu {
 namespace {
@@ -50,6 +52,27 @@ absl::Status CheckSizes(const std::string& directory, const pb::CheckpointProto&
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckManifestAndSizes(const std::string& directory) {
+  MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
+  return CheckSizes(directory, manifest);
+}
+
+bool IsDamage(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
+
+std::string NewestBefore(const std::string& directory) {
+  const std::string path = AbsolutePath(directory).value_or(directory);
+  const auto listed = ListCheckpoints(DirectoryOf(path));
+  if (!listed.ok()) return "";
+  bool before = false;
+  for (auto it = listed->rbegin(); it != listed->rend(); ++it) {
+    if (before && CheckManifestAndSizes(*it).ok()) return *it;
+    before = before || BaseName(*it) == BaseName(path);
+  }
+  return "";
 }
 
 absl::Status VerifyCheckpoint(const std::string& directory, const pb::CheckpointProto& manifest) {

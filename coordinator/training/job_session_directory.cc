@@ -10,6 +10,7 @@
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/training/dismissal.h"
 #include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_session.h"
@@ -28,16 +29,18 @@ constexpr int kTries = 20;
 constexpr absl::Duration kLook = absl::Seconds(1);
 
 // The error of a checkpoint that somebody chose. Where servers were lost it is the machines' error
-// that one is damaged, but not here.
-absl::Status AsChoice(const absl::Status& status, const std::string& directory) {
+// that one is damaged, but not here. `flag` is what names a checkpoint, up to its path.
+absl::Status AsChoice(const absl::Status& status, const std::string& directory,
+                      absl::string_view flag) {
   if (absl::IsInvalidArgument(status))
     return Annotate(status, absl::StrCat(directory, " (--checkpoint=DIR names another)"));
   if (!absl::IsDataLoss(status)) return status;
   pb::ErrorDetail detail;
   detail.set_kind(pb::ERROR_USER);
-  return WithDetail(absl::DataLossError(absl::StrCat(status.message(),
-                                                     "; use another checkpoint than ", directory)),
-                    detail);
+  std::string text = absl::StrCat(status.message(), "; use another checkpoint than ", directory);
+  if (const std::string older = NewestBefore(directory); !older.empty())
+    absl::StrAppend(&text, ", such as ", flag, older, ", the newest before it");
+  return WithDetail(absl::DataLossError(text), detail);
 }
 
 }  // namespace
@@ -280,7 +283,8 @@ absl::StatusOr<std::string> JobSession::CheckpointToRestore(const std::string& c
 absl::Status JobSession::Restore(const std::string& checkpoint) {
   MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(checkpoint));
   const absl::StatusOr<pb::CheckpointProto> manifest = coordinator_->Restore(directory);
-  MU_RETURN_IF_ERROR(AsChoice(manifest.status(), directory));
+  MU_RETURN_IF_ERROR(
+      AsChoice(manifest.status(), directory, options_.follow.empty() ? "--checkpoint=" : ""));
   Announce(
       absl::StrCat("begins with ", directory, " (", MomentOfValues(*manifest).steps, " steps)"));
   return absl::OkStatus();
@@ -291,7 +295,7 @@ absl::Status JobSession::WarmStart() {
   const absl::StatusOr<pb::TakenValuesProto> taken =
       coordinator_->WarmStart(directory, WarmStartOf(job_));
   if (absl::IsInvalidArgument(taken.status())) return Annotate(taken.status(), directory);
-  MU_RETURN_IF_ERROR(AsChoice(taken.status(), directory));
+  MU_RETURN_IF_ERROR(AsChoice(taken.status(), directory, ""));
   Announce(absl::StrCat("begins with ", taken->names_size(), " variables and tables of ", directory,
                         taken->slots() ? ", and with their slots" : ""));
   return absl::OkStatus();

@@ -32,6 +32,14 @@ class CheckpointChoiceTest : public ::testing::Test {
     EXPECT_EQ(::utimensat(AT_FDCWD, JoinPath(path, "manifest.json").c_str(), times, 0), 0);
     return path;
   }
+  // Lets a manifest name a file of ten bytes, which is not there.
+  void Name(const std::string& file, const std::string& checkpoint) {
+    pb::CheckpointProto manifest;
+    manifest.set_format_version(kCheckpointFormat);
+    manifest.add_files()->set_name(file);
+    manifest.mutable_files(0)->set_bytes(10);
+    MU_ASSERT_OK(WriteManifest(checkpoint, manifest));
+  }
   void Record(const std::string& run, const std::string& job) {
     MU_ASSERT_OK(MakeDirectories(Path(run)));
     JobRecord record;
@@ -130,6 +138,41 @@ TEST_F(CheckpointChoiceTest, TheNewestThatFitsIsTaken) {
               HasSubstr("--checkpoint: " + newest + " does not fit the model"));
   EXPECT_EQ(Choose({.paths = {newest, older}}, {newest, older}), "");
   EXPECT_THAT(problems_.ToString(), HasSubstr("none of the checkpoints fits; " + newest));
+  EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(CheckpointChoiceTest, ADamagedOneIsPassedOverAndNamed) {
+  const std::string oldest = Take("a", 1, 100), older = Take("a", 2, 200),
+                    newest = Take("a", 3, 300);
+  MU_ASSERT_OK(WriteFileAtomic(newest + "/manifest.json", "{"));
+  Name("ps-0.safetensors", older);
+  EXPECT_EQ(Choose({.paths = {newest, older, oldest}}), oldest);
+  EXPECT_THAT(notes_, ElementsAre(AllOf(HasSubstr(newest + "/manifest.json is damaged"),
+                                        HasSubstr(". " + oldest +
+                                                  " is taken, the newest good one; --checkpoint="
+                                                  "DIR names another"))));
+  MU_ASSERT_OK(WriteFileAtomic(older + "/ps-0.safetensors", "0123456789"));
+  EXPECT_EQ(Choose({.paths = {newest, older, oldest}}), older);
+  EXPECT_EQ(Choose({.paths = {older}}), older);
+  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_TRUE(problems_.empty());
+}
+
+TEST_F(CheckpointChoiceTest, OneThatIsNamedIsRefusedWithTheOneBeforeIt) {
+  const std::string oldest = Take("a", 1, 100), older = Take("a", 2, 200),
+                    newest = Take("a", 3, 300);
+  Name("ps-0.safetensors", older);
+  Name("ps-0.safetensors", newest);
+  EXPECT_EQ(Choose({.paths = {newest}}), "");
+  EXPECT_EQ(problems_.ToString(),
+            "--checkpoint: " + newest +
+                "/ps-0.safetensors is missing, which its manifest names; use another checkpoint; "
+                "--checkpoint=" +
+                oldest + " is the newest good one before it\n");
+  EXPECT_EQ(InsteadOf(newest, Place{Path("a")}), oldest + " is the newest good one before it");
+  EXPECT_EQ(InsteadOf(oldest, Place{"--checkpoint"}), "") << "there is none before it";
+  EXPECT_EQ(Choose({.paths = {newest, older}}), "");
+  EXPECT_THAT(problems_.ToString(), HasSubstr("none of the checkpoints is good; " + newest));
   EXPECT_THAT(notes_, IsEmpty());
 }
 

@@ -25,7 +25,7 @@ class CheckpointsCommandTest : public testing::CliTest {
 
 TEST_F(CheckpointsCommandTest, WhatARunHasLeft) {
   const std::vector<std::string> checkpoints = Train();
-  ASSERT_FALSE(checkpoints.empty());
+  ASSERT_GT(checkpoints.size(), 1u);
   const std::string newest = checkpoints.back();
   const std::string name = newest.substr(newest.rfind('/') + 1);
   // A run's directory, its folder of checkpoints, and one of those.
@@ -49,8 +49,11 @@ TEST_F(CheckpointsCommandTest, WhatARunHasLeft) {
   EXPECT_EQ(Run({"checkpoints", "list", Path("run")}), 0) << "it only reads manifests";
   EXPECT_EQ(Run({"checkpoints", "verify", Path("run")}), 2);
   EXPECT_THAT(Output(), AllOf(HasSubstr("ps-1.safetensors"), HasSubstr("CRC32C"),
-                              HasSubstr("is not restored")));
+                              HasSubstr("is not restored: a run that is continued takes the newest "
+                                        "good one, " +
+                                        checkpoints[checkpoints.size() - 2] + ";")));
   EXPECT_EQ(Run({"checkpoints", "verify", newest}), 2);
+  EXPECT_THAT(Output(), HasSubstr("is not restored; use another one"));
 
   MU_ASSERT_OK(WriteFileAtomic(newest + "/manifest.json", "{"));
   EXPECT_EQ(Run({"checkpoints", "list", Path("run")}), 0);
