@@ -233,14 +233,25 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
         "--tls_cert, --tls_key and --tls_ca are for --listen, or for --http off loopback: the "
         "daemons of --local talk on loopback");
   }
+  std::unique_ptr<RpcServer> listening;  // until --http was tried, which may name the same port
   if (!options.listen.empty()) {
     if (const absl::Status listens =
             CheckListening(options.listen, options.tls, options.insecure, pb::ROLE_COORDINATOR);
         !listens.ok()) {
       problems.emplace_back(listens.message());
-    } else if (const auto server = NewGrpcTransport()->Listen(options.listen, MethodTable());
-               !server.ok()) {
+    } else if (auto server = NewGrpcTransport()->Listen(options.listen, MethodTable());
+               server.ok()) {
+      listening = *std::move(server);
+    } else {
       problems.push_back(absl::StrCat("--listen: ", std::string(server.status().message())));
+    }
+  }
+  if (!options.http.empty()) {
+    // An address that is none is told by whoever reads the flag. gRPC listens as HTTP would.
+    const auto http = HttpAddress(options.http, options.tls, options.insecure);
+    if (http.ok()) {
+      if (const auto server = NewGrpcTransport()->Listen(*http, MethodTable()); !server.ok())
+        problems.push_back(absl::StrCat("--http: ", std::string(server.status().message())));
     }
   }
   return problems;

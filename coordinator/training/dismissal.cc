@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <utility>
+
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "common/env/file_lock.h"
@@ -21,7 +23,9 @@ constexpr absl::Duration kPatience = absl::Seconds(30);
 
 absl::Status DismissDaemons(const muster::JobProto& job, const RunOptions& options, bool owns_job) {
   if (options.local) return absl::OkStatus();
-  const absl::Status sent = SendHome(ClusterOptionsOf(job, options, owns_job), kPatience);
+  ClusterOptions cluster = ClusterOptionsOf(job, options, owns_job);
+  cluster.http.clear();  // its port may be what is wrong
+  const absl::Status sent = SendHome(std::move(cluster), kPatience);
   if (sent.ok()) return sent;
   return Annotate(sent, "daemons that wait were not told that the job is over");
 }

@@ -220,7 +220,8 @@ absl::Status CheckCheckpointFits(const muster::JobProto& job, const ModelRegistr
 // Makes the run's directory and finds out whether it can be written to.
 absl::Status MakeJobDirectory(const std::string& directory);
 
-// What needs no job: number and programs of the daemons, listen address.
+// What needs no job: number and programs of the daemons, whether the ports of `listen` and `http`
+// are free.
 std::vector<std::string> CheckEnvironment(const RunOptions& options);
 
 }  // namespace mu

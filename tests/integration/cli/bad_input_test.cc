@@ -236,9 +236,21 @@ TEST_F(BadInputTest, PortInUse) {
   EXPECT_EQ(Run({"train", Job(), "--local", "--listen=" + address}), 2);
   EXPECT_THAT(Output(), HasSubstr("--listen: "));
   EXPECT_THAT(Output(), HasSubstr(address));
+  const std::string http =
+      "1 problem; nothing was started:\ncommand line: --http: cannot listen on " + address +
+      ": port " + address.substr(address.rfind(':') + 1) +
+      " is in use; stop what listens there or choose another port (0: any)\n";
+  EXPECT_EQ(Run({"train", Job(), "--http=" + address, "--job_dir=" + Path("new")}), 2);
+  EXPECT_THAT(Output(), HasSubstr(http));
+  EXPECT_FALSE(FileExists(Path("new")));
   MU_ASSERT_OK(training->Kill(SIGINT));
   EXPECT_EQ(ExitOf(training.get()), 130);
   EXPECT_EQ(Run({"status", address}), 4);
+  // Nobody listens there any more, but both cannot.
+  EXPECT_EQ(Run({"train", Job(), "--local", "--listen=" + address, "--http=" + address,
+                 "--job_dir=" + Path("new")}),
+            2);
+  EXPECT_THAT(Output(), HasSubstr(http));
 }
 
 TEST_F(BadInputTest, DaemonsThatAreNotThere) {
