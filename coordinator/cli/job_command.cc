@@ -93,7 +93,7 @@ int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemL
   report.workers = cli.workers;
   report.ps = cli.ps;
   if (!setup.report.empty()) WriteOneReport(report, setup.report, true, notices);
-  if (setup.options.local) return kExitBadJob;
+  if (setup.options.local || !setup.gathers) return kExitBadJob;
   notices.Note(absl::StrCat("daemons that register at ", setup.options.listen, " are sent home"));
   std::fflush(stdout);
   StopSignals signals(/*saves=*/false);

@@ -182,7 +182,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
                   "name a folder that can be made and written to");
   }
   if (use != JobUse::kCheck) setup.report = CheckRunOutputs(cli, setup, job_dir_place, problems);
-  for (const std::string& problem : CheckEnvironment(options))
+  for (const std::string& problem : CheckEnvironment(options, &setup.gathers))
     problems->Add(Place{"command line"}, problem);
   CheckDataAndModel(cli.job_file, file, use, models, options, &setup.notes, problems);
   // To find out whether the directory can be made, it was made.

@@ -18,6 +18,7 @@ struct RunSetup {
   RunOptions options;
   std::string report;              // of --report, if it can be written
   std::vector<std::string> notes;  // what the user should know of what was chosen
+  bool gathers = true;             // false: daemons cannot register, with whatever job
 };
 
 // Reads and checks the job file, settles the run's directory and checkpoint, and checks the

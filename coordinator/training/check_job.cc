@@ -204,8 +204,9 @@ absl::Status MakeJobDirectory(const std::string& directory) {
   return absl::PermissionDeniedError(absl::StrCat(directory, " is not writable"));
 }
 
-std::vector<std::string> CheckEnvironment(const RunOptions& options) {
+std::vector<std::string> CheckEnvironment(const RunOptions& options, bool* gathers) {
   std::vector<std::string> problems;
+  *gathers = true;
   constexpr int kMost = 10'000, kMostLocal = 256;
   if (options.workers > kMost || options.ps > kMost ||
       (options.local && options.workers + options.ps > kMostLocal)) {
@@ -219,6 +220,7 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
     problems.push_back(
         absl::StrCat("a cluster needs at least 1 worker and 1 parameter server, not ",
                      options.workers, " and ", options.ps, "; see --workers and --ps"));
+    *gathers = false;
   }
   if (options.local && !options.binary_dir.empty()) {
     for (const char* binary : {"/worker", "/psserver"}) {
@@ -239,11 +241,13 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
             CheckListening(options.listen, options.tls, options.insecure, pb::ROLE_COORDINATOR);
         !listens.ok()) {
       problems.emplace_back(listens.message());
+      *gathers = false;
     } else if (auto server = NewGrpcTransport()->Listen(options.listen, MethodTable());
                server.ok()) {
       listening = *std::move(server);
     } else {
       problems.push_back(absl::StrCat("--listen: ", std::string(server.status().message())));
+      *gathers = false;
     }
   }
   if (!options.http.empty()) {

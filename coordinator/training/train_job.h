@@ -221,7 +221,7 @@ absl::Status CheckCheckpointFits(const muster::JobProto& job, const ModelRegistr
 absl::Status MakeJobDirectory(const std::string& directory);
 
 // What needs no job: number and programs of the daemons, whether the ports of `listen` and `http`
-// are free.
-std::vector<std::string> CheckEnvironment(const RunOptions& options);
+// are free. `gathers`: whether daemons could register with a coordinator that has these options.
+std::vector<std::string> CheckEnvironment(const RunOptions& options, bool* gathers);
 
 }  // namespace mu

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "tests/integration/cli/restart.h"
 
 namespace mu {
@@ -36,6 +37,28 @@ TEST_F(SentHomeTest, DaemonsOfAJobThatIsWrongAreSentHome) {
   EXPECT_THAT(Output(), HasSubstr("daemons that register at " + address + " are sent home"));
   ExpectSentHome(daemons);
   EXPECT_FALSE(FileExists(Path("cluster"))) << "nothing was started";
+}
+
+// Nobody can have registered there. All that is wrong is told once.
+TEST_F(SentHomeTest, NobodyIsSentHomeFromAnAddressThatIsWrong) {
+  const auto training = StartTraining({"--local", "--listen=127.0.0.1:0"});
+  const std::string taken = ListenAddress();
+  const std::vector<std::pair<std::vector<std::string>, std::string>> wrong = {
+      {{"--listen=0.0.0.0:7311"}, "--listen=0.0.0.0:7311"},
+      {{"--listen=nowhere"}, "--listen=nowhere"},
+      {{"--listen=" + taken}, "cannot listen on " + taken},
+      {{"--listen=127.0.0.1:0", "--workers=0"}, "at least 1 worker"}};
+  for (const auto& [flags, says] : wrong) {
+    std::vector<std::string> args = {"train", Job(), "--job_dir=" + Path("cluster")};
+    args.insert(args.end(), flags.begin(), flags.end());
+    EXPECT_EQ(Run(args), 2);
+    const std::vector<std::string> around = absl::StrSplit(Output(), says);
+    EXPECT_EQ(around.size(), 2u) << "it is not told once\n" << Output();
+    EXPECT_THAT(Output(), HasSubstr("1 problem; nothing was started:\n"));
+    EXPECT_THAT(Output(), ::testing::Not(HasSubstr("daemons that "))) << says;
+  }
+  MU_ASSERT_OK(training->Kill(SIGINT));
+  EXPECT_EQ(training->Wait().code, 130);
 }
 
 // Those that wait for their coordinator obey none of another job.
