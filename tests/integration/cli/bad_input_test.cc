@@ -253,6 +253,21 @@ TEST_F(BadInputTest, PortInUse) {
   EXPECT_THAT(Output(), HasSubstr(http));
 }
 
+TEST_F(BadInputTest, AddressesOfStatus) {
+  for (const char* address : {"127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "nowhere/run", ":7000"}) {
+    EXPECT_EQ(Run({"status", address}), 2) << address;
+    EXPECT_THAT(Output(), HasSubstr(absl::StrCat(address, " is no address; write HOST:PORT")));
+  }
+  MU_ASSERT_OK(MakeDirectories(Path("run/logs")));
+  EXPECT_EQ(Run({"status", Path("run")}), 2);
+  EXPECT_EQ(Output(), Path("run") + " is a folder; write HOST:PORT\n");
+  WriteText("run/logs/coordinator.log", "");
+  EXPECT_EQ(Run({"status", Path("run")}), 2);
+  EXPECT_EQ(Output(), Path("run") + " is a folder; write HOST:PORT. The last line of " +
+                          Path("run/logs/coordinator.log") +
+                          " with \"listens at\" has the address\n");
+}
+
 TEST_F(BadInputTest, DaemonsThatAreNotThere) {
   EXPECT_EQ(Run({"train", Job(), "--binary_dir=" + Path("nowhere")}), 2);
   EXPECT_THAT(Output(), HasSubstr("there is no program " + Path("nowhere") + "/worker"));
