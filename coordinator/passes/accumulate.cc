@@ -1,5 +1,7 @@
 // What a step with micro batches accumulates over the slices of its batch: what it returns and adds
 // to variables (AccumulateResults), and gradients (AccumulateGradients).
+#include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -107,48 +109,121 @@ class ResultsPass {
     if (!degree.varies) return rewriter_.Map(old);
     MU_ASSIGN_OR_RETURN(std::string combine,
                         CombineOf(what, degree, specs_[old.node()][old.output()]));
-    if (degree.counts_none_as_one) return AfterCounts(old.node(), what);
-    return rewriter_.Emit("accumulate", {rewriter_.Map(old)},
-                          Attrs().String("combine", std::move(combine)),
-                          old_.nodes(old.node()).location());
+    if (degree.HasCounts()) {
+      auto made = FromSums(old, what);
+      // A sum of what is divided by the list's count is a mean of the list, 0 of none: as others,
+      // it is averaged.
+      if (made.ok() || degree.CountsNoneAsOne()) return made;
+    }
+    return Combine(rewriter_.Map(old), std::move(combine), old_.nodes(old.node()));
   }
 
-  // A sum that is made of a count which is at least 1. A slice that has none of what is counted
-  // would add 1, so the sizes themselves are added up; "at least 1" and what is made of the count
-  // come after the last slice.
-  absl::StatusOr<pb::NodeInput> AfterCounts(int n, const std::string& what) {
-    const pb::NodeProto& node = old_.nodes(n);
-    const pb::SourceLocation& place = node.location();
-    if (node.op() == "count") {
-      AttrMap attrs = node.attrs();
-      attrs["at_least_one"].set_b(false);
-      const pb::NodeInput size =
-          rewriter_.Emit("count", {rewriter_.Map(node.inputs(0))}, std::move(attrs), place);
-      const pb::NodeInput sum =
-          rewriter_.Emit("accumulate", {size}, Attrs().String("combine", "sum"), place);
-      const pb::NodeInput one = rewriter_.Emit(
-          "constant", {}, Attrs().Value("value", Tensor::Scalar<float>(1).ToProto()), place);
-      return rewriter_.Emit("maximum", {sum, one}, {}, place);
+  // What is made of the count of a list's values, as of the whole batch: a slice that has none of
+  // them would count 1, so the sums of what the slices have are taken, and "at least 1" and what is
+  // made of them come after the last slice.
+  absl::StatusOr<pb::NodeInput> FromSums(const pb::NodeInput& old, const std::string& what) {
+    if (!degrees_[old.node()].varies) return rewriter_.Map(old);
+    const std::pair<int, int> key(old.node(), old.output());
+    auto found = from_sums_.find(key);
+    if (found == from_sums_.end()) {
+      MU_ASSIGN_OR_RETURN(const pb::NodeInput made, MakeFromSums(old, what));
+      found = from_sums_.emplace(key, made).first;
     }
+    return found->second;
+  }
+
+  absl::StatusOr<pb::NodeInput> MakeFromSums(const pb::NodeInput& old, const std::string& what) {
+    const pb::NodeProto& node = old_.nodes(old.node());
+    const OpDef& def = DefOf(node);
+    if (node.op() == "count" && degrees_[old.node()].degree == 1)
+      return SizeOfAll(rewriter_.Map(node.inputs(0)), node);
+    bool of_slice = def.source != OpSource::kNone || def.random;
+    for (const pb::NodeInput& input : node.inputs()) of_slice |= UnknownAxes(input) > 0;
+    if (of_slice) return OverSlices(old, what);
     std::vector<pb::NodeInput> inputs;
     for (const pb::NodeInput& input : node.inputs()) {
-      if (!specs_[input.node()][input.output()].shape.IsFullyKnown()) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            what,
-            " depends on a Count of a list's values, which is at least 1 also in a slice of "
-            "micro_batches that has none of them, and on what has an entry for each record: "
-            "return the Count alone, and compute the rest of what was fetched",
-            kRemedy));
-      }
-      MU_ASSIGN_OR_RETURN(inputs.emplace_back(), Accumulated(input, what));
+      MU_ASSIGN_OR_RETURN(inputs.emplace_back(), FromSums(input, what));
     }
-    return rewriter_.Emit(node.op(), inputs, node.attrs(), place);
+    return OutputOf(rewriter_.Emit(node.op(), inputs, node.attrs(), node.location()), old.output());
+  }
+
+  // What a slice's records give. A mean is a sum divided by a size: slices may have as many records
+  // and not as many values of a list.
+  absl::StatusOr<pb::NodeInput> OverSlices(const pb::NodeInput& old, const std::string& what) {
+    const pb::NodeProto& node = old_.nodes(old.node());
+    const RecordDegree& degree = degrees_[old.node()];
+    if (degree.CountsNoneAsOne()) return DependsOnCount(what, "what has an entry for each record");
+    bool of_list = false;
+    bool of_each = true;  // of elements that do not grow with the records
+    for (const pb::NodeInput& input : node.inputs()) {
+      of_list |= degrees_[input.node()].may_be_empty && UnknownAxes(input) > 0;
+      of_each &= degrees_[input.node()].degree == 0 && UnknownAxes(input) <= 1;
+    }
+    if (of_each && node.op() == "reduce_mean")
+      return MeanOfAll(rewriter_.Map(node.inputs(0)), node);
+    if (of_each && node.op() == "mean_squared_error") {
+      const pb::NodeInput difference =
+          rewriter_.Emit("subtract", {rewriter_.Map(node.inputs(0)), rewriter_.Map(node.inputs(1))},
+                         {}, node.location());
+      return MeanOfAll(rewriter_.Emit("square", {difference}, {}, node.location()), node);
+    }
+    MU_ASSIGN_OR_RETURN(std::string combine,
+                        CombineOf(what, degree, specs_[old.node()][old.output()]));
+    // A count here is of axes of known sizes, the same in all slices.
+    if (of_list && node.op() != "count" && (!of_each || combine != "sum")) {
+      return DependsOnCount(what, absl::StrCat("a \"", node.op(),
+                                               "\" of a list that is neither the mean nor the sum "
+                                               "of what each value has for itself"));
+    }
+    return Combine(rewriter_.Map(old), std::move(combine), node);
+  }
+
+  // Of x along the axes of `place`, a reduction, in all slices.
+  pb::NodeInput MeanOfAll(const pb::NodeInput& x, const pb::NodeProto& place) {
+    AttrMap attrs;
+    if (place.op() == "reduce_mean") attrs = place.attrs();
+    const pb::NodeInput sum = Combine(
+        rewriter_.Emit("reduce_sum", {x}, std::move(attrs), place.location()), "sum", place);
+    return rewriter_.Emit("divide", {sum, SizeOfAll(x, place)}, {}, place.location());
+  }
+
+  // At least 1.
+  pb::NodeInput SizeOfAll(const pb::NodeInput& x, const pb::NodeProto& place) {
+    AttrMap attrs;
+    const auto axes = place.attrs().find("axes");
+    if (axes != place.attrs().end()) attrs["axes"] = axes->second;
+    attrs["at_least_one"].set_b(false);
+    const pb::NodeInput sum =
+        Combine(rewriter_.Emit("count", {x}, std::move(attrs), place.location()), "sum", place);
+    const pb::NodeInput one =
+        rewriter_.Emit("constant", {}, Attrs().Value("value", Tensor::Scalar<float>(1).ToProto()),
+                       place.location());
+    return rewriter_.Emit("maximum", {sum, one}, {}, place.location());
+  }
+
+  pb::NodeInput Combine(const pb::NodeInput& x, std::string combine, const pb::NodeProto& place) {
+    return rewriter_.Emit("accumulate", {x}, Attrs().String("combine", std::move(combine)),
+                          place.location());
+  }
+
+  static absl::Status DependsOnCount(const std::string& what, const std::string& and_on) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what,
+        " depends on a Count of a list's values, which is at least 1 also in a slice of "
+        "micro_batches that has none of them, and on ",
+        and_on, ": return the Count alone, and compute the rest of what was fetched", kRemedy));
+  }
+
+  int UnknownAxes(const pb::NodeInput& input) const {
+    const Shape& shape = specs_[input.node()][input.output()].shape;
+    return static_cast<int>(std::count(shape.begin(), shape.end(), kUnknownDim));
   }
 
   const pb::FunctionProto& old_;
   const FunctionSpecs& specs_;
   const std::vector<RecordDegree> degrees_;
   Rewriter rewriter_;
+  std::map<std::pair<int, int>, pb::NodeInput> from_sums_;  // by node and output of the old graph
 };
 
 // The rows that the function pulls for these ids.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <map>
 #include <set>
 #include <string>
@@ -126,10 +127,30 @@ class NodeDegree {
     return op == "maximum" || op == "minimum" || op == "abs" || op == "relu" ||
            RuleOf(op) == Rule::kExtreme;
   }
-  bool CountsNoneAsOne() const {
-    return node_.op() == "count"
-               ? DegreeOf(0).may_be_empty
-               : Inherits([](const RecordDegree& input) { return input.counts_none_as_one; });
+  std::map<int, int> PowersOfCounts() const {
+    const std::string& op = node_.op();
+    std::map<int, int> powers;
+    if (op == "count") {
+      // `degrees_` has those of the nodes before this one.
+      if (DegreeOf(0).may_be_empty && ReducedAxes() > 0)
+        powers[static_cast<int>(degrees_.size())] = 1;
+      return powers;
+    }
+    const Rule rule = RuleOf(op);
+    if (rule == Rule::kProduct || rule == Rule::kQuotient) {
+      powers = DegreeOf(0).powers_of_counts;
+      for (const auto& [count, power] : DegreeOf(1).powers_of_counts)
+        powers[count] += rule == Rule::kProduct ? power : -power;
+      return powers;
+    }
+    for (int i = 0; i < node_.inputs_size(); ++i) {
+      for (const auto& [count, power] : DegreeOf(i).powers_of_counts) {
+        const int own = op == "pow" ? std::abs(power) : power;  // the exponent may be negative
+        const auto [found, is_new] = powers.try_emplace(count, own);
+        if (!is_new) found->second = std::max(found->second, own);
+      }
+    }
+    return powers;
   }
   // Of list columns the values of all records are in one axis; bags and padded sequences have an
   // entry for each record again.
@@ -281,7 +302,7 @@ std::vector<RecordDegree> RecordDegreesOf(const pb::FunctionProto& function,
       own.extreme = rule.IsExtreme();
       own.offset = own.degree != 0 && rule.HasOffset();
       own.nonlinear = own.degree != 0 && rule.IsNonlinear(specs[i]);
-      own.counts_none_as_one = own.degree != 0 && rule.CountsNoneAsOne();
+      own.powers_of_counts = rule.PowersOfCounts();
       for (const pb::NodeInput& input : node.inputs())
         own.extreme = own.extreme || degrees[input.node()].extreme;
     }

@@ -2,6 +2,8 @@
 // the mean over the slices of a batch for one of them, and the sum for another.
 #pragma once
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -25,12 +27,23 @@ struct RecordDegree {
   // Of degree 1: doubles with the records, but is not the sum of what slices give, such as the
   // absolute value of a sum, the larger one of two, a sum cast to an integer.
   bool nonlinear = false;
-  // Of degree 1: made of the count of what a slice may have none of, which is 1 there.
-  bool counts_none_as_one = false;
+  // The power to which it has each count of what a slice may have none of, by the count's node. The
+  // count is 1 there. One that only divides has a negative power, one divided by itself has 0.
+  std::map<int, int> powers_of_counts;
   // Has an axis of unknown size that may be 0 in a slice: the values of a list column.
   bool may_be_empty = false;
   // All elements are whole numbers. Also said of what does not vary.
   bool whole = false;
+
+  bool HasCounts() const {
+    return std::any_of(powers_of_counts.begin(), powers_of_counts.end(),
+                       [](const auto& count) { return count.second != 0; });
+  }
+  // Whether it grows with such a count, so that a slice that has none adds what is not there.
+  bool CountsNoneAsOne() const {
+    return std::any_of(powers_of_counts.begin(), powers_of_counts.end(),
+                       [](const auto& count) { return count.second > 0; });
+  }
 };
 
 // By node, of a traced function. What is of each record has an axis of unknown size, as columns of
