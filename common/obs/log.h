@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/base/status_text.h"
 
 namespace mu {
 
@@ -87,7 +88,7 @@ template <>
 struct fmt::formatter<absl::Status> : fmt::formatter<fmt::string_view> {
   template <typename Context>
   auto format(const absl::Status& status, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format(status.ToString(), context);
+    return fmt::formatter<fmt::string_view>::format(StatusText(status), context);
   }
 };
 template <>

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
 
@@ -36,7 +37,7 @@ void Core::On(event::WorkerCancelled& e) {
     // It does not answer: its functions are over here, and the fence keeps its updates out there.
     if (Worker* const worker = Find(e.worker, e.incarnation)) {
       Note(Level::kWarning, "worker ", e.worker.value(),
-           " does not confirm that its functions have ended: ", e.error.status.ToString());
+           " does not confirm that its functions have ended: ", StatusText(e.error.status));
       const Member member = worker->member;
       Remove(member, "unreachable", std::string(e.error.status.message()));
     }
@@ -89,7 +90,7 @@ void Core::On(event::Fenced& e) {
         !cancellation_.Asked(server, member->incarnation) || recovery_.lost().contains(server) ||
         RefusesWhatWasCancelled())
       continue;
-    Note(Level::kWarning, "fence: ", error.status.ToString());
+    Note(Level::kWarning, "fence: ", StatusText(error.status));
     // One whose heartbeats arrive and that answers nothing else does not serve either.
     if (now_ - cancellation_.fencing_since() >= kMostSilences * options_.timeout) {
       Expel(server, error.status, "hangs");

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
 
@@ -28,7 +29,7 @@ void Core::CheckpointEnded(const absl::Status& status) {
   const Work work = EndWork();
   if (work.task != TaskId()) return Answer(work.task, status);
   if (!status.ok() && !closed_) {
-    Note(Level::kError, "no checkpoint before a server leaves: ", status.ToString());
+    Note(Level::kError, "no checkpoint before a server leaves: ", StatusText(status));
   }
   leave_saved_ = {status.ok() ? std::optional<CheckpointNumber>(work.point) : std::nullopt};
 }

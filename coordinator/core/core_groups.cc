@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/protections.h"
@@ -105,11 +106,11 @@ void Core::On(event::ViewAnswered& e) {
       return views_.TryAgainAt(view, now_ + kRetry);
     if (call->loads) {
       // Servers have their state whatever a view's files are: it is the error of who reads it.
-      Note(Level::kError, "a view of a checkpoint cannot be loaded: ", e.error.status.ToString());
+      Note(Level::kError, "a view of a checkpoint cannot be loaded: ", StatusText(e.error.status));
       views_.GiveUp(view);
       return FailGroupsOf(view, e.error.status);
     }
-    Note(Level::kWarning, "a view of a checkpoint stays on a server: ", e.error.status.ToString());
+    Note(Level::kWarning, "a view of a checkpoint stays on a server: ", StatusText(e.error.status));
   }
   dispatch_ = true;
   if (call->loads) return views_.Loaded(view);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 
 namespace mu {
@@ -91,7 +92,7 @@ absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const Ca
   switch (verdict) {
     case Verdict::kTryAgain:
     case Verdict::kTryElsewhere:
-      Note(Level::kInfo, "worker ", id.value(), ": ", why.status.ToString(),
+      Note(Level::kInfo, "worker ", id.value(), ": ", StatusText(why.status),
            "; this is tried again");
       return absl::OkStatus();
     case Verdict::kSetAside:

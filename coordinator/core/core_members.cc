@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
 #include "coordinator/core/protocol_check.h"
@@ -257,7 +258,7 @@ void Core::On(event::InstallFailed& e) {
   }
   // What was created is wrong (a dataset, say): no other worker would take it either.
   worker->installed_version = e.version;
-  Note(Level::kError, "worker ", e.worker.value(), ": ", e.error.status.ToString());
+  Note(Level::kError, "worker ", e.worker.value(), ": ", StatusText(e.error.status));
   BeginCancel(e.error.status);
   InstallOn(worker);
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
 
@@ -115,7 +116,7 @@ void Core::On(event::RoundCommitted& e) {
   }
   if (!e.error.passing()) return End(e.error.status);
   // Some servers may have applied it: the others have to, before anything else.
-  Note(Level::kWarning, "round ", work.round, " is committed again: ", e.error.status.ToString());
+  Note(Level::kWarning, "round ", work.round, " is committed again: ", StatusText(e.error.status));
   work_again_at_ = now_ + kRetry;
 }
 

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/error_kind.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
 
@@ -202,7 +203,7 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     return FailFunction(start.function, start.run, e.error.status);
   if (e.error.kind == pb::ERROR_NOT_INSTALLED && e.error.role == pb::ROLE_PSSERVER &&
       function->work.view != ViewId()) {
-    Note(Level::kWarning, "server ", e.error.index, ": ", e.error.status.ToString(),
+    Note(Level::kWarning, "server ", e.error.index, ": ", StatusText(e.error.status),
          "; the view is loaded again");
     views_.NotThere(function->work.view);
     return RunAgain(start, queue_.RunEnded(start.function, start.run));
@@ -213,7 +214,7 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     if (const absl::Status refused = RefusalOf(function->work.fingerprint); !refused.ok())
       return FailFunction(start.function, start.run, refused);
     // The worker does not know the function: it started anew.
-    Note(Level::kWarning, "worker ", start.worker.value(), ": ", e.error.status.ToString(),
+    Note(Level::kWarning, "worker ", start.worker.value(), ": ", StatusText(e.error.status),
          "; installing again");
     queue_.WorkerReady(start.worker, 0);
     RunAgain(start, queue_.RunEnded(start.function, start.run));
@@ -238,7 +239,7 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   if (e.error.role == pb::ROLE_PSSERVER) {
     // The worker is well, a server is not; its heartbeats decide whether it is lost.
     Note(Level::kWarning, "worker ", start.worker.value(), ": server ", e.error.index,
-         " cannot be reached: ", e.error.status.ToString());
+         " cannot be reached: ", StatusText(e.error.status));
     return RunAgain(start, queue_.ServerUnreached(start.function, start.run));
   }
   if (worker == nullptr) return RunAgain(start, queue_.RunEnded(start.function, start.run));

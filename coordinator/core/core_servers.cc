@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
 #include "common/base/error_kind.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/restore_fault.h"
 
@@ -171,11 +172,11 @@ void Core::On(event::Restored& e) {
   round_error_ = e.error.status;
   if (fault == RestoreFault::kCheckpoint) {
     Do(action::CheckpointBad{TaskId(), round_.checkpoint});
-    Note(Level::kError, "the servers cannot be restored: ", e.error.status.ToString(),
+    Note(Level::kError, "the servers cannot be restored: ", StatusText(e.error.status),
          "; trying an older checkpoint");
   } else if (fault == RestoreFault::kTryAgain) {
-    Note(Level::kWarning,
-         "recovery of the servers did not succeed and is tried again: ", e.error.status.ToString());
+    Note(Level::kWarning, "recovery of the servers did not succeed and is tried again: ",
+         StatusText(e.error.status));
     retry_at_ = now_ + between_rounds_.Next();
   }
   Act(recovery_.RestoreFailed(e.generation, fault, e.error.index));

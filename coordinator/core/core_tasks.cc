@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
 #include "common/base/status.h"
+#include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/no_room.h"
@@ -239,7 +240,7 @@ void Core::AssignmentRepeated(const CallError& error) {
   }
   if (!error.passing()) return End(error.status);
   Note(Level::kWarning, "the assignment of '", queue_.Find(*place)->work.assignment->variable,
-       "' is repeated again: ", error.status.ToString());
+       "' is repeated again: ", StatusText(error.status));
   work_again_at_ = now_ + kRetry;
 }
 

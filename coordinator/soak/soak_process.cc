@@ -54,7 +54,7 @@ class PreemptCommand {
                            absl::StrCat("MUSTER_CHOICE=", event.choice >> 1)};
     const auto process = Subprocess::Start(options);
     if (!process.ok()) {
-      MU_LOG(WARN, "preemption: {}", process.status().ToString());
+      MU_LOG(WARN, "preemption: {}", process.status());
       return;
     }
     const auto status = (*process)->WaitFor(kMostOfACommand);

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/signal_stack.h"
+#include "common/base/status.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -86,6 +87,17 @@ TEST_F(Log, LinesGoToTheFileWithRoleAndFormat) {
   EXPECT_THAT(text, HasSubstr(" W worker 3: text and NOT_FOUND: no file [log_test.cc:"));
   EXPECT_THAT(text, HasSubstr(" E worker 3: of 4 [log_test.cc:"));
   EXPECT_THAT(text, Not(HasSubstr("not this")));
+}
+
+// Their bytes are no text.
+TEST_F(Log, DetailsOfErrorsStayOut) {
+  MU_ASSERT_OK(InitLogging({.file = path, .to_stderr = false, .crash_handler = false}));
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_MACHINE);
+  detail.set_index(3);
+  const absl::Status status = WithDetail(absl::ResourceExhaustedError("the disk is full"), detail);
+  MU_LOG(ERROR, "not saved: {}", status);
+  EXPECT_THAT(Contents(path), HasSubstr(" not saved: RESOURCE_EXHAUSTED: the disk is full [log_"));
 }
 
 TEST_F(Log, LinesOfJsonSayWhoseTheyAre) {
