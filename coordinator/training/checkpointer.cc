@@ -19,7 +19,8 @@ constexpr absl::Duration kBetween = absl::Seconds(1);
 Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options)
     : coordinator_(coordinator),
       options_(std::move(options)),
-      retry_(std::hash<std::string>()(options_.directory)) {
+      retry_(std::hash<std::string>()(options_.directory)),
+      trouble_(SteadyNow()) {
   {
     MutexLock lock(&mutex_);
     last_time_ = SteadyNow();
@@ -80,11 +81,24 @@ void Checkpointer::TakeIfDue() {
     if (stopping_ || !Due()) return;
   }
   const auto taken = Take();
-  if (!taken.ok() && !absl::IsCancelled(taken.status())) {
-    MU_LOG(ERROR, "a checkpoint failed, training goes on: {}", taken.status());
+  const absl::Status& status = taken.status();
+  // A job that has ended says itself why.
+  const bool ended = !coordinator_->runtime().ended().ok();
+  std::string warning;
+  {
+    MutexLock lock(&mutex_);
+    retry_.Ended(SteadyNow(), status);
+    if (!ended) warning = trouble_.Failed(SteadyNow(), status);
   }
-  MutexLock lock(&mutex_);
-  retry_.Ended(SteadyNow(), taken.status());
+  if (warning.empty() && !status.ok() && !absl::IsCancelled(status))
+    MU_LOG(ERROR, "a checkpoint failed, training goes on: {}", status);
+  Warn(warning);
+}
+
+void Checkpointer::Warn(const std::string& warning) const {
+  if (warning.empty()) return;
+  MU_LOG(WARN, "{}", warning);
+  if (options_.on_warning) options_.on_warning(warning);
 }
 
 absl::StatusOr<std::string> Checkpointer::TakeNow() {
@@ -114,7 +128,7 @@ absl::StatusOr<std::string> Checkpointer::Take() {
   const absl::Time begin = SteadyNow();
   const uint64_t steps = Steps();
   const uint64_t requests = Requests();
-  std::string directory;
+  std::string directory, warning;
   const auto saved = coordinator_->Checkpoint(std::move(manifest), &directory);
   const absl::Status& status = saved.status();
   {
@@ -129,8 +143,10 @@ absl::StatusOr<std::string> Checkpointer::Take() {
     }
     retry_.Ended(SteadyNow(), absl::OkStatus());
     ++taken_;
+    warning = trouble_.Succeeded(SteadyNow(), directory);
   }
   MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, SteadyNow() - begin);
+  Warn(warning);
   if (options_.before_pruning) options_.before_pruning(*saved);
   if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok())
     MU_LOG(WARN, "old checkpoints: {}", pruned);

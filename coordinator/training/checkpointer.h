@@ -7,8 +7,9 @@
 //   MU_RETURN_IF_ERROR(checkpointer.TakeWhole().status());
 //
 // A checkpoint that fails (a full disk) is logged and counted, and training goes on; the earlier
-// ones stay. When so many fail that functions have to wait (cluster/update_pause.h), they are tried
-// again every second, later every 30 seconds, until one succeeds. Thread safe.
+// ones stay; options.on_warning says so. When so many fail that functions have to wait
+// (cluster/update_pause.h), they are tried again every second, later every 30 seconds, until one
+// succeeds. Thread safe.
 #pragma once
 
 #include <atomic>
@@ -22,6 +23,7 @@
 #include "common/base/mutex.h"
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/training/checkpoint_retry.h"
+#include "coordinator/training/checkpoint_trouble.h"
 
 namespace mu {
 
@@ -48,6 +50,10 @@ struct CheckpointerOptions {
   std::function<void(const pb::CheckpointProto& manifest)> before_pruning = nullptr;
   // After each checkpoint, on the thread that took it.
   std::function<void(const std::string& directory)> on_taken = nullptr;
+  // That checkpoints fail, once for each cause, and that they succeed again: a sentence, which is
+  // in the log as well (checkpoint_trouble.h). On the thread that took it. Not of TakeNow and
+  // TakeWhole, which return their errors.
+  std::function<void(const std::string& warning)> on_warning = nullptr;
 };
 
 class Checkpointer {
@@ -74,6 +80,7 @@ class Checkpointer {
   uint64_t Requests() const;
   uint64_t Steps() const;
   bool Due() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Warn(const std::string& warning) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Coordinator* const coordinator_;
   const CheckpointerOptions options_;
@@ -85,6 +92,7 @@ class Checkpointer {
   absl::Time last_time_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_steps_ ABSL_GUARDED_BY(mutex_) = 0;
   CheckpointRetry retry_ ABSL_GUARDED_BY(mutex_);
+  CheckpointTrouble trouble_ ABSL_GUARDED_BY(mutex_);
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;

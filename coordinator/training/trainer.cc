@@ -41,6 +41,11 @@ Trainer::Trainer(Coordinator* coordinator, TrainerOptions options)
   // Evaluations have steps, too.
   checkpoints.steps = [this] { return trained_steps_.load(); };
   if (options_.callbacks.on_checkpoint) checkpoints.on_taken = options_.callbacks.on_checkpoint;
+  checkpoints.on_warning = [this, before = checkpoints.on_warning](const std::string& warning) {
+    if (before) before(warning);
+    MutexLock lock(&mutex_);
+    checkpoint_warnings_.push_back(warning);
+  };
   kept_ = std::make_unique<KeptCheckpoints>(folder_);
   checkpoints.before_pruning = [kept = kept_.get(), before = checkpoints.before_pruning](
                                    const pb::CheckpointProto& manifest) {
@@ -112,6 +117,16 @@ void Trainer::LookAtCluster(bool now) {
   const RuntimeStats stats = coordinator_->Stats();
   if (options_.callbacks.on_failure) failures_.Tell(stats.failures, options_.callbacks.on_failure);
   for (const std::string& warning : stats.warnings) Warn(warning, /*is_logged=*/true);
+  WarnOfCheckpoints();
+}
+
+void Trainer::WarnOfCheckpoints() {
+  std::vector<std::string> warnings;
+  {
+    MutexLock lock(&mutex_);
+    warnings.swap(checkpoint_warnings_);
+  }
+  for (const std::string& warning : warnings) Warn(warning, /*is_logged=*/true);
 }
 
 absl::StatusOr<std::vector<std::string>> Trainer::Metrics() const {
@@ -316,6 +331,7 @@ absl::StatusOr<std::string> Trainer::Save() {
     return absl::FailedPreconditionError("the trainer was given no TrainerOptions::checkpoints");
   absl::StatusOr<std::string> taken = checkpointer_->TakeWhole();
   unsaved_ = !taken.ok();
+  WarnOfCheckpoints();  // that they succeed again, say
   return taken;
 }
 

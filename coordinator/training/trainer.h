@@ -23,7 +23,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "common/base/mutex.h"
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/training/checkpoint_evaluator.h"
 #include "coordinator/training/checkpointer.h"
@@ -61,9 +63,11 @@ struct TrainerCallbacks {
   // looked through: then after it. Of more than 500 losses within that time some are left out.
   std::function<void(const MemberFailure&)> on_failure = nullptr;
   std::function<void(StopReason)> on_stop = nullptr;
-  // What deserves a look, each sentence once. Without it, it is in the log.
+  // What deserves a look, each sentence once; within a second or two, as on_failure. Without it, it
+  // is in the log.
   std::function<void(const std::string&)> on_warning = nullptr;
-  // In its place for those of Stats().warnings, which are in the log already.
+  // In its place for those that are in the log already: of Stats().warnings, and that checkpoints
+  // fail (CheckpointerOptions::on_warning).
   std::function<void(const std::string&)> on_logged_warning = nullptr;
 };
 
@@ -254,12 +258,15 @@ class Trainer {
   void WarnOfMarks(const absl::Status& marked);
   // Tells of failures and warnings that are new. At most once a second, unless `now`.
   void LookAtCluster(bool now = false);
+  void WarnOfCheckpoints();  // which the checkpointer's thread has left
   void Warn(const std::string& text, bool is_logged = false);
 
   Coordinator* const coordinator_;
   const TrainerOptions options_;
-  std::string folder_;                     // of checkpoints, absolute; empty: none
-  std::string run_;                        // it is run_/checkpoints; empty: it has another name
+  std::string folder_;  // of checkpoints, absolute; empty: none
+  std::string run_;     // it is run_/checkpoints; empty: it has another name
+  Mutex mutex_;
+  std::vector<std::string> checkpoint_warnings_ ABSL_GUARDED_BY(mutex_);  // that were not told
   std::unique_ptr<KeptCheckpoints> kept_;  // null: there is no folder
   std::unique_ptr<Checkpointer> checkpointer_;
   TrainingHistory history_;

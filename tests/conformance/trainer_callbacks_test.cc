@@ -8,9 +8,12 @@
 namespace mu {
 namespace {
 
+using ::testing::_;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::EvaluatedJobTest;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kBatch;
 using testing::kRecords;
@@ -125,6 +128,37 @@ TEST_F(TrainerCallbacksTest, TheFailureThatEndsTraining) {
   EXPECT_THAT(trainer.Fit({.epochs = 20, .steps_per_function = 1}).status(),
               HasCode(absl::StatusCode::kUnavailable));
   EXPECT_THAT(told, ElementsAre(pb::ROLE_PSSERVER));
+}
+
+// On a full disk, say: here a file takes the folder's place.
+TEST_F(TrainerCallbacksTest, CheckpointsThatFailAreAWarning) {
+  TrainerOptions options = Options();
+  const std::string folder = options.checkpoints->directory;
+  std::atomic<uint64_t> requests = 0;
+  options.checkpoints->requests = &requests;
+  Trainer* training = nullptr;
+  options.callbacks.on_step = [&](const TrainEvent&) {
+    if (requests > 0) return;
+    MU_ASSERT_OK(WriteFileAtomic(folder, "in the way"));
+    for (int i = 0; i < 3; ++i) {
+      const uint64_t asked = ++requests;
+      testing::WaitWhile([&] { return training->checkpointer()->failed() < asked; });
+    }
+  };
+  std::vector<std::string> warnings;
+  options.callbacks.on_warning = [&](const std::string& warning) {
+    EXPECT_EQ(std::this_thread::get_id(), thread_);
+    warnings.push_back(warning);
+  };
+  Trainer trainer(&c(), std::move(options));
+  training = &trainer;
+  MU_ASSERT_OK(trainer.Fit({.steps_per_function = 1}).status());
+  EXPECT_THAT(warnings, ElementsAre(AllOf(HasSubstr("a checkpoint failed, training goes on: "),
+                                          HasSubstr("this run has taken no checkpoint so far"))));
+  MU_ASSERT_OK(RemoveFile(folder));
+  MU_ASSERT_OK(trainer.Save().status());
+  EXPECT_THAT(warnings,
+              ElementsAre(_, HasSubstr("a checkpoint has succeeded again, the first in ")));
 }
 
 TEST_F(TrainerCallbacksTest, EpochsAndAStopThatIsAskedFor) {

@@ -5,14 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "tests/conformance/memory_cluster.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::IsOk;
 using testing::MemoryCluster;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 // It may name older ones that have to stay: whoever marks them does so before they are deleted.
 TEST(CheckpointerTest, OlderOnesAreThereUntilItIsKnownWhatTheNewestNames) {
@@ -34,6 +41,41 @@ TEST(CheckpointerTest, OlderOnesAreThereUntilItIsKnownWhatTheNewestNames) {
     EXPECT_THAT(*ListCheckpoints(parent), ElementsAre(newest)) << "the others are deleted then";
     taken.push_back(newest);
   }
+}
+
+// The disk is full, say: here a file takes the folder's place.
+TEST(CheckpointerTest, ThatCheckpointsFailIsToldOnceAndThatTheySucceedAgain) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto cluster,
+                          MemoryCluster::Start(1, 1, std::make_shared<FaultPlan>(1)));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK(c.CreateVariable({.name = "values", .shape = Shape({8})}).status());
+  const std::string parent = cluster->directory() + "/checkpoints";
+  MU_ASSERT_OK(WriteFileAtomic(parent, "in the way"));
+  Mutex mutex;
+  std::vector<std::string> warnings;
+  const auto told = [&] {
+    MutexLock lock(&mutex);
+    return warnings;
+  };
+  CheckpointerOptions options = {.directory = parent, .every = absl::Milliseconds(1)};
+  options.on_warning = [&](const std::string& warning) {
+    MutexLock lock(&mutex);
+    warnings.push_back(warning);
+  };
+  Checkpointer checkpointer(&c, options);
+  c.StartFresh();
+  testing::WaitWhile([&] { return checkpointer.failed() < 3; });
+  EXPECT_THAT(told(), ElementsAre(AllOf(HasSubstr("a checkpoint failed, training goes on: "),
+                                        HasSubstr(parent),
+                                        HasSubstr("this run has taken no checkpoint so far"))));
+  EXPECT_THAT(checkpointer.TakeNow().status(), Not(IsOk()));
+  EXPECT_THAT(told(), SizeIs(1)) << "its caller has its error";
+  MU_ASSERT_OK(RemoveFile(parent));
+  testing::WaitWhile([&] { return told().size() < 2; });
+  EXPECT_THAT(told()[1], HasSubstr("a checkpoint has succeeded again, the first in "));
+  const uint64_t taken = checkpointer.taken();
+  testing::WaitWhile([&] { return checkpointer.taken() < taken + 2; });
+  EXPECT_THAT(told(), SizeIs(2));
 }
 
 }  // namespace
