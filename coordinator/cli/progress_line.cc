@@ -50,8 +50,12 @@ std::string FormatProgress(const Progress& progress, int width) {
   } else if (progress.steps > 0) {
     parts.push_back(absl::StrCat(WithCommas(static_cast<double>(progress.steps)), " steps"));
   }
-  if (progress.steps > 0 && progress.samples_per_second >= 0)
+  if (progress.steps_to_repeat > 0) {
+    parts.push_back(absl::StrCat(
+        "repeating ", WithCommas(static_cast<double>(progress.steps_to_repeat)), " steps"));
+  } else if (progress.steps > 0 && progress.samples_per_second >= 0) {
     parts.push_back(absl::StrCat(WithCommas(progress.samples_per_second), " samples/s"));
+  }
   if (progress.steps > 0 && std::isfinite(progress.loss) && progress.phase == "training") {
     parts.push_back(absl::StrCat("loss ", MetricText(progress.loss)));
   }

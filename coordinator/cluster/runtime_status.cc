@@ -54,6 +54,7 @@ RuntimeStats Runtime::Stats() const {
     stats.staleness = core_.staleness();
     stats.rounds = core_.rounds();
     stats.waited_for_steps = core_.queue().waited_for_steps();
+    stats.steps_to_repeat = core_.queue().Repeating().steps;
     stats.warnings = core_.warnings();
     return stats;
   });

@@ -68,7 +68,9 @@ struct RuntimeStats : RuntimeCounts {
   BackupRuns backup_runs;
   StalenessCounts staleness;
   RoundCounts rounds;
-  uint64_t waited_for_steps = 0;      // functions, see Coordinator::BoundStaleness
+  uint64_t waited_for_steps = 0;  // functions, see Coordinator::BoundStaleness
+  // That have had their results and run again, since a server was lost, but have not yet.
+  uint64_t steps_to_repeat = 0;
   std::vector<std::string> warnings;  // what deserves a look of the user, each sentence once
 };
 

@@ -112,6 +112,8 @@ class JobSession {
   absl::StatusOr<Evaluation> EvaluateSaved(RunReport* report);
   absl::Status CreateTrainer(const FitOptions& fit, RunReport* report);
   TrainerCallbacks CallbacksOf(RunReport* report);
+  // That servers were lost, and steps run again.
+  void TellOfServers(TrainerCallbacks* callbacks);
   // `*restored`: what it continues, if it does.
   absl::Status ContinueOrBegin(RunReport* report, std::optional<RestoredJob>* restored);
   // What was trained, also by a Fit that has failed. `samples_before`: by the run that this one

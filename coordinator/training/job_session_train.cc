@@ -18,6 +18,7 @@
 #include "coordinator/training/job_session.h"
 #include "coordinator/training/loss_watch.h"
 #include "coordinator/training/metric_text.h"
+#include "coordinator/training/server_notes.h"
 #include "coordinator/training/trainer.h"
 
 namespace mu {
@@ -161,6 +162,7 @@ absl::Status JobSession::CreateTrainer(const FitOptions& fit, RunReport* report)
                            manifest->set_samples(samples_);
                          }};
   options.callbacks = CallbacksOf(report);
+  TellOfServers(&options.callbacks);
   options.marks_run = false;  // the record says it
   trainer_ = std::make_unique<Trainer>(coordinator_.get(), std::move(options));
   return absl::OkStatus();
@@ -208,6 +210,20 @@ TrainerCallbacks JobSession::CallbacksOf(RunReport* report) {
     Warn(report, text, /*is_logged=*/true);
   };
   return callbacks;
+}
+
+void JobSession::TellOfServers(TrainerCallbacks* callbacks) {
+  // The log has all losses, and the report.
+  const auto announce = [this](const std::string& note) {
+    if (!note.empty() && options_.announce) options_.announce(note);
+  };
+  callbacks->on_failure = [announce](const MemberFailure& failure) {
+    announce(NoteOfLoss(failure));
+  };
+  callbacks->on_recovery = [announce](const MemberFailure& failure) {
+    announce(NoteOfRecovery(failure));
+  };
+  callbacks->on_repeating = [this](uint64_t steps) { progress_->Repeating(steps); };
 }
 
 absl::Status JobSession::ContinueOrBegin(RunReport* report, std::optional<RestoredJob>* restored) {

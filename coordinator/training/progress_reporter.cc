@@ -59,6 +59,11 @@ void ProgressReporter::Update(uint32_t epoch, uint64_t steps, uint64_t total_ste
       std::isnan(progress_.loss) ? loss : progress_.loss + kLossSmoothing * (loss - progress_.loss);
 }
 
+void ProgressReporter::Repeating(uint64_t steps) {
+  MutexLock lock(&mutex_);
+  progress_.steps_to_repeat = steps;
+}
+
 Progress ProgressReporter::Now() {
   const absl::Time now = SteadyNow();
   recent_.push_back({now, progress_.steps, progress_.samples});

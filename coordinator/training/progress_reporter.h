@@ -23,6 +23,8 @@ class ProgressReporter {
   void Begin(const std::string& phase, uint64_t total_steps, uint32_t epochs = 0);
   // `total_steps` of the phase, as it is known by now.
   void Update(uint32_t epoch, uint64_t steps, uint64_t total_steps, uint64_t samples, double loss);
+  // So many steps are still to run again, since servers were lost.
+  void Repeating(uint64_t steps);
 
  private:
   void Run();

@@ -30,6 +30,7 @@ struct Progress {
   uint64_t steps = 0;
   uint64_t total_steps = 0;  // of the whole phase; may change a little from epoch to epoch
   uint64_t samples = 0;
+  uint64_t steps_to_repeat = 0;   // since servers were lost; meanwhile `steps` stands still
   double samples_per_second = 0;  // over the last seconds; negative: not known
   double loss = 0;                // smoothed; NaN before the first step
   double seconds = 0;             // since the phase began

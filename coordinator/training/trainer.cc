@@ -115,7 +115,12 @@ void Trainer::LookAtCluster(bool now) {
   if (!now && SteadyNow() - looked_ < kClusterLook) return;
   looked_ = SteadyNow();
   const RuntimeStats stats = coordinator_->Stats();
-  if (options_.callbacks.on_failure) failures_.Tell(stats.failures, options_.callbacks.on_failure);
+  const TrainerCallbacks& callbacks = options_.callbacks;
+  failures_.Tell(stats.failures, callbacks.on_failure, callbacks.on_recovery);
+  if (stats.steps_to_repeat != steps_to_repeat_) {
+    steps_to_repeat_ = stats.steps_to_repeat;
+    if (callbacks.on_repeating) callbacks.on_repeating(steps_to_repeat_);
+  }
   for (const std::string& warning : stats.warnings) Warn(warning, /*is_logged=*/true);
   WarnOfCheckpoints();
 }

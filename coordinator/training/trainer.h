@@ -62,6 +62,12 @@ struct TrainerCallbacks {
   // error. Within a second or two, but not while a checkpoint is taken or restored or files are
   // looked through: then after it. Of more than 500 losses within that time some are left out.
   std::function<void(const MemberFailure&)> on_failure = nullptr;
+  // Work goes on after such a failure (MemberFailure::recovered_seconds). Of a server,
+  // steps_repeated says then how many steps run again. Each once, after on_failure.
+  std::function<void(const MemberFailure&)> on_recovery = nullptr;
+  // How many steps are still to run again since servers were lost, each time that this has changed
+  // within a second. Meanwhile on_step hears nothing of them: their results have come before.
+  std::function<void(uint64_t steps)> on_repeating = nullptr;
   std::function<void(StopReason)> on_stop = nullptr;
   // What deserves a look, each sentence once; within a second or two, as on_failure. Without it, it
   // is in the log.
@@ -289,6 +295,7 @@ class Trainer {
   bool has_restored_ = false;
   std::set<std::string> warned_;
   FailureTeller failures_;
+  uint64_t steps_to_repeat_ = 0;  // of which on_repeating knows
   absl::Time looked_ = absl::InfinitePast();
 };
 

@@ -12,12 +12,14 @@ using ::testing::_;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using testing::EvaluatedJobTest;
+using ::testing::Ge;
 using testing::HasCode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::kBatch;
 using testing::kRecords;
 using testing::kSum;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 class TrainerCallbacksTest : public EvaluatedJobTest {
@@ -128,6 +130,40 @@ TEST_F(TrainerCallbacksTest, TheFailureThatEndsTraining) {
   EXPECT_THAT(trainer.Fit({.epochs = 20, .steps_per_function = 1}).status(),
               HasCode(absl::StatusCode::kUnavailable));
   EXPECT_THAT(told, ElementsAre(pb::ROLE_PSSERVER));
+}
+
+// Their results have come before, so no step says that work goes on.
+TEST_F(TrainerCallbacksTest, StepsThatRunAgainAfterALostServer) {
+  constexpr uint64_t kBefore = 5;
+  TrainerOptions options = Options();
+  bool killed = false;
+  options.callbacks.on_step = [&](const TrainEvent& event) {
+    if (event.steps < kBefore || std::exchange(killed, true)) return;
+    KillWorkers();  // so all steps are still to be repeated when it is looked
+    cluster_->KillServer(1);
+    MU_EXPECT_OK(cluster_->StartServer(1));
+  };
+  std::vector<uint64_t> left, repeated;
+  options.callbacks.on_repeating = [&](uint64_t steps) {
+    EXPECT_EQ(std::this_thread::get_id(), thread_);
+    if (left.empty()) {
+      for (const int worker : {0, 1}) MU_EXPECT_OK(cluster_->StartWorker(worker));
+    }
+    left.push_back(steps);
+  };
+  options.callbacks.on_recovery = [&](const MemberFailure& failure) {
+    EXPECT_GE(failure.recovered_seconds, 0);
+    if (failure.role == pb::ROLE_PSSERVER) repeated.push_back(failure.steps_repeated);
+  };
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 20, .steps_per_function = 1, .stop = &stop_}));
+  EXPECT_FALSE(result.train.stopped) << "nobody was told that steps run again";
+  ASSERT_THAT(left, Not(IsEmpty()));
+  EXPECT_GE(left.front(), kBefore);
+  EXPECT_EQ(left.back(), 0u);
+  EXPECT_THAT(repeated, ElementsAre(Ge(kBefore)));
+  EXPECT_EQ(Sum(), 20 * kSum);
 }
 
 // On a full disk, say: here a file takes the folder's place.

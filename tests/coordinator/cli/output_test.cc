@@ -257,6 +257,13 @@ TEST(ProgressLineTest, ARateThatIsNotKnownIsNotShown) {
   EXPECT_THAT(FormatProgress(progress, 200), HasSubstr("  0 samples/s  "));
 }
 
+TEST(ProgressLineTest, StepsThatRunAgain) {
+  Progress progress = SomeProgress();
+  progress.steps_to_repeat = 1193;
+  EXPECT_THAT(FormatProgress(progress, 200),
+              HasSubstr("  293/586 steps  repeating 1,193 steps  loss 0.4812  "));
+}
+
 TEST(ProgressLineTest, BeforeTheFirstStep) {
   Progress progress;
   progress.phase = "starting";

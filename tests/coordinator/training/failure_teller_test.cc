@@ -23,6 +23,14 @@ class FailureTellerTest : public ::testing::Test {
     return told;
   }
 
+  // Those of which it was told only now that they are over.
+  std::vector<uint32_t> Recovered() {
+    std::vector<uint32_t> recovered;
+    teller_.Tell(list_.Listed(), nullptr,
+                 [&](const MemberFailure& failure) { recovered.push_back(failure.index); });
+    return recovered;
+  }
+
   FailureList list_;
   FailureTeller teller_;
   uint32_t lost_ = 0;
@@ -58,6 +66,22 @@ TEST_F(FailureTellerTest, OfABurstTheNewest) {
   EXPECT_EQ(told.front(), lost_ - FailureList::kLast);
   EXPECT_EQ(told.back(), lost_ - 1);
   EXPECT_THAT(Told(), ElementsAre()) << "what was left out does not count";
+}
+
+TEST_F(FailureTellerTest, EachThatIsOverOnce) {
+  Lose(3);
+  EXPECT_THAT(Told(), ElementsAre(0, 1, 2));
+  EXPECT_THAT(Recovered(), ElementsAre());
+  list_.Recovered(1, /*now=*/5);
+  EXPECT_THAT(Recovered(), ElementsAre(1));
+  EXPECT_THAT(Recovered(), ElementsAre());
+  list_.Recovered(0, /*now=*/6);
+  list_.Recovered(2, /*now=*/6);
+  EXPECT_THAT(Recovered(), ElementsAre(0, 2));
+  Lose(1);
+  list_.Recovered(3, /*now=*/7);
+  EXPECT_THAT(Recovered(), ElementsAre(3)) << "between two calls";
+  EXPECT_THAT(Told(), ElementsAre());
 }
 
 }  // namespace

@@ -62,6 +62,19 @@ TEST_F(FaultOptionsTest, RecoveryOfShardsLeavesTheOtherServersAlone) {
   EXPECT_THAT(log, Not(HasSubstr("restored")));
 }
 
+TEST_F(FaultOptionsTest, ThatStepsRunAgainAfterALostServerIsShown) {
+  const auto training =
+      StartTraining({"--local", "--workers=1", "--ps=1", "--set", "training.steps_per_function=10",
+                     "--set", "checkpoint.every=never"});
+  WaitForSteps();
+  Signal("psserver-0", SIGKILL);
+  const std::regex note(
+      "note: psserver 0 was lost \\(\\w+\\) after \\S+ s and replaced \\S+ s later, restored from "
+      "[^\n]+; \\d+ steps run again\n");
+  EXPECT_TRUE(testing::Eventually([&] { return std::regex_search(Output(), note); })) << Output();
+  Stop(training.get());
+}
+
 TEST_F(FaultOptionsTest, MemberTimeoutSaysWhenASilentDaemonIsLost) {
   const auto training = StartTraining({"--local", "--workers=2", "--ps=1", "--member_timeout=1.5"});
   WaitForSteps();
