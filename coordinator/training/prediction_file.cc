@@ -1,12 +1,17 @@
 #include "coordinator/training/prediction_file.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/error_kind.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "common/records/packed_text.h"
@@ -56,9 +61,7 @@ PredictionFile::PredictionFile(std::string path, Forward forward, bool with_skip
       with_skipped_(with_skipped) {}
 
 PredictionFile::~PredictionFile() {
-  if (complete_ || !out_.is_open()) return;
-  out_.close();
-  RemoveFile(temporary_).IgnoreError();
+  if (!complete_ && created_) RemoveFile(temporary_).IgnoreError();
 }
 
 std::vector<std::string> PredictionFile::returns() const {
@@ -106,8 +109,9 @@ std::vector<std::string> PredictionFile::Header() const {
 }
 
 absl::Status PredictionFile::Open() {
-  out_.open(temporary_, std::ios::trunc);
-  if (!out_.good()) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary_));
+  fd_.Reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  if (!fd_.valid()) return ErrnoToStatus(errno, "write", temporary_);
+  created_ = true;
   const std::vector<std::string> names = Header();
   for (size_t i = 0; i < names.size(); ++i) {
     if (i > 0) buffer_ += ',';
@@ -196,17 +200,27 @@ absl::Status PredictionFile::Add(const EvaluatedBatch& batch) {
   return buffer_.size() < kFlushBytes ? absl::OkStatus() : Flush();
 }
 
+// What the disk lacks, or how it fails, is the machine's.
+absl::Status PredictionFile::CannotWrite(int error) const {
+  return WithKind(ErrnoToStatus(error, "write", temporary_), pb::ERROR_MACHINE);
+}
+
 absl::Status PredictionFile::Flush() {
-  out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
+  absl::string_view left = buffer_;
+  while (!left.empty()) {
+    const ssize_t n = ::write(fd_.get(), left.data(), left.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return CannotWrite(errno);
+    left.remove_prefix(static_cast<size_t>(n));
+  }
   buffer_.clear();
-  if (out_.good()) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary_));
+  return absl::OkStatus();
 }
 
 absl::Status PredictionFile::Close() {
   MU_RETURN_IF_ERROR(Flush());
-  out_.close();
-  if (!out_.good()) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary_));
+  // It reports what a network file system could not store.
+  if (::close(fd_.Release()) != 0) return CannotWrite(errno);
   MU_RETURN_IF_ERROR(RenameFile(temporary_, path_));
   complete_ = true;
   return absl::OkStatus();

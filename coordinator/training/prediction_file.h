@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/env/unique_fd.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/forward.h"
@@ -29,8 +29,8 @@ class PredictionFile {
   // What Add wants of a batch, for ForEachBatchOptions.
   std::vector<std::string> returns() const;
   std::vector<std::string> returned_lists() const;
+  // Of these, errors of the disk are those of common/env/file.h: RESOURCE_EXHAUSTED if it is full.
   absl::Status Open();
-  // RESOURCE_EXHAUSTED if the disk is full.
   absl::Status Add(const EvaluatedBatch& batch);
   absl::Status Close();
 
@@ -50,12 +50,14 @@ class PredictionFile {
   void AppendNumber(float value);
   void AppendSkipped(const std::string& reason);
   absl::Status Flush();
+  absl::Status CannotWrite(int error) const;
 
   const std::string path_;
   const std::string temporary_;
   const Forward forward_;
   const bool with_skipped_;
-  std::ofstream out_;
+  UniqueFd fd_;  // of temporary_
+  bool created_ = false;
   std::string buffer_;
   uint64_t written_ = 0;
   uint64_t skipped_ = 0;

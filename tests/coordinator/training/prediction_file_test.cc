@@ -1,5 +1,7 @@
 #include "coordinator/training/prediction_file.h"
 
+#include <unistd.h>
+
 #include <cmath>
 #include <limits>
 
@@ -84,6 +86,30 @@ TEST(PredictionFile, RecordsThatWereLeftOutHaveTheirLines) {
             ",,,\"a.csv:7: bad\"\n");
   EXPECT_EQ(file.written(), 7u);
   EXPECT_EQ(file.skipped(), 5u);
+}
+
+TEST(PredictionFile, AFullDiskIsNamed) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory dir, TempDirectory::Create("predictions_"));
+  const std::string path = dir.path() + "/out.csv";
+  ASSERT_EQ(::symlink("/dev/full", (path + ".part").c_str()), 0);
+  {
+    PredictionFile file(path, {.tasks = {TaskCalled("", Task::kRegression)}}, false);
+    MU_ASSERT_OK(file.Open());
+    MU_ASSERT_OK(file.Add(Of(1, {Floats({1}, {0.1f})})));
+    EXPECT_THAT(file.Close(),
+                testing::StatusIs(absl::StatusCode::kResourceExhausted,
+                                  "cannot write " + path + ".part: No space left on device"));
+  }
+  EXPECT_THAT(*ListDirectory(dir.path()), ::testing::IsEmpty());
+}
+
+TEST(PredictionFile, AFileThatCannotBeMadeIsNamed) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory dir, TempDirectory::Create("predictions_"));
+  const std::string path = dir.path() + "/nowhere/out.csv";
+  PredictionFile file(path, {.tasks = {TaskCalled("", Task::kRegression)}}, false);
+  EXPECT_THAT(file.Open(),
+              testing::StatusIs(absl::StatusCode::kNotFound,
+                                "cannot write " + path + ".part: No such file or directory"));
 }
 
 // A column's packed texts, and its splits.
