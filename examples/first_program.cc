@@ -1,5 +1,4 @@
-// A click model, trained on real processes: first_program in_process|local|HOST:PORT
-// 'data/criteo-like/train-*.tsv.gz'
+// A click model, trained in one process, on local processes or on a cluster.
 #include <cstdio>
 
 #include "coordinator/frontend/layers.h"
@@ -34,8 +33,12 @@ absl::Status Train(mu::Coordinator& c, const std::string& files) {
 // [/readme]
 
 int main(int argc, char** argv) {
-  auto cluster = Cluster(argc > 1 ? argv[1] : "in_process");
-  absl::Status status = cluster.ok() ? Train(**cluster, argc > 2 ? argv[2] : "") : cluster.status();
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: first_program in_process|local|HOST:PORT 'FILES.tsv.gz'\n");
+    return 2;
+  }
+  auto cluster = Cluster(argv[1]);
+  absl::Status status = cluster.ok() ? Train(**cluster, argv[2]) : cluster.status();
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

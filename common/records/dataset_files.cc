@@ -15,6 +15,11 @@ class Expansion {
   void Expand(Paths* paths) {
     Paths found;
     for (const std::string& pattern : *paths) {
+      if (pattern.empty()) {
+        Add(absl::InvalidArgumentError(
+            "the name of a data file is empty; name a file, or a pattern such as data/*.csv"));
+        continue;
+      }
       absl::StatusOr<std::vector<std::string>> matches = ExpandFiles(pattern);
       if (!matches.ok()) {
         Add(matches.status());

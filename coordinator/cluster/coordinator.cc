@@ -280,7 +280,9 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   work.dataset = function.proto().dataset();
   work.trains = HasUpdates(function.proto());
   if (work.dataset != 0) {
-    const absl::Status prepared = impl_->PrepareDataset(work.dataset).status();
+    // Files that could not be looked through are not looked through again for each further call.
+    const auto unseen = [&] { return impl_->runtime->unseen_error(*group); };
+    const absl::Status prepared = impl_->PrepareDataset(work.dataset, unseen).status();
     if (!prepared.ok()) return refuse(prepared);
   }
   std::vector<std::string> names;

@@ -68,10 +68,12 @@ std::optional<DataLayout> Coordinator::Impl::Prepared(uint64_t id) {
   return known == prepared.end() ? std::nullopt : std::optional<DataLayout>(known->second);
 }
 
-absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(uint64_t id) {
+absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(
+    uint64_t id, const std::function<absl::Status()>& may) {
   if (auto known = Prepared(id)) return *std::move(known);
   MutexLock preparing(&prepare_mutex);
   if (auto known = Prepared(id)) return *std::move(known);
+  if (may) MU_RETURN_IF_ERROR(may());
   pb::DatasetProto dataset;
   {
     MutexLock lock(&data_mutex);

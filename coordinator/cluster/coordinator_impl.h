@@ -40,8 +40,10 @@ struct Coordinator::Impl {
   // Loads the checkpoint in state->folder.
   absl::Status Load(const std::shared_ptr<TaskState>& state);
 
-  // Resolves a dataset's files and counts their records, once.
-  absl::StatusOr<DataLayout> PrepareDataset(uint64_t id)
+  // Resolves a dataset's files and counts their records, once. `may`, if given: its error ends
+  // this before a file is looked at.
+  absl::StatusOr<DataLayout> PrepareDataset(uint64_t id,
+                                            const std::function<absl::Status()>& may = nullptr)
       ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
   std::optional<DataLayout> Prepared(uint64_t id) ABSL_LOCKS_EXCLUDED(data_mutex);
   // Looks at the files of the data that the checkpoint stopped in. INVALID_ARGUMENT if this program

@@ -117,6 +117,8 @@ class Runtime {
   // A call that cannot be made: its error is reported like a function's, by the value or by the
   // next Join or Done, of its group.
   RemoteValue Refuse(absl::Status error, GroupId group = GroupId());
+  // With which Schedule refuses a call until somebody has seen it; OK: there is none.
+  absl::Status unseen_error(GroupId group);
   absl::Status Join();
   absl::StatusOr<bool> Done();
   // Cancels what is queued and running, as after an error, and waits until nothing is left.

@@ -116,6 +116,14 @@ RemoteValue Runtime::Refuse(absl::Status error, GroupId group) {
   return value;
 }
 
+absl::Status Runtime::unseen_error(GroupId group) {
+  return loop_.Ask([&]() -> absl::Status {
+    loop_.AssertHeld();
+    const auto error = UnseenError(group);
+    return error == nullptr ? absl::OkStatus() : error->status;
+  });
+}
+
 void Runtime::CancelEverything() {
   loop_.Ask([this] {
     loop_.AssertHeld();

@@ -2,11 +2,23 @@
 // or cannot install what they are sent.
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_text.h"
 #include "coordinator/core/core.h"
 
 namespace mu {
+namespace {
+
+// Of a file that no worker sees.
+absl::Status WithRemedy(const absl::Status& status) {
+  absl::Status all(status.code(), absl::StrCat(status.message(), "; check the path"));
+  status.ForEachPayload(
+      [&all](absl::string_view url, const absl::Cord& payload) { all.SetPayload(url, payload); });
+  return all;
+}
+
+}  // namespace
 
 void Core::On(event::ScanWanted& e) {
   if (const absl::Status over = ended(); !over.ok()) return Do(action::ScanDone{e.scan, over});
@@ -102,7 +114,7 @@ absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const Ca
       for (const WorkerId pardoned : inputs_.Pardoned()) queue_.SetAside(pardoned, false);
       install_ = true;
       detail.set_kind(pb::ERROR_USER);
-      return WithDetail(why.status, detail);
+      return WithDetail(WithRemedy(why.status), detail);
     case Verdict::kNoneLeft:
       break;
   }

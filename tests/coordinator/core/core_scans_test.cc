@@ -119,7 +119,10 @@ TEST_F(CoreScansTest, AFileThatNobodySeesMakesTheInputWrong) {
   EXPECT_TRUE(d_.core.IsAside(WorkerId(0)));
   EXPECT_EQ(d_.TickAfter(absl::Milliseconds(100)), "scan 0 on 1");
   EXPECT_EQ(Scanned(1, {0}, NoFile(0)), "scanned NOT_FOUND");
-  EXPECT_EQ(KindOf(d_.Last<action::ScanDone>().status), pb::ERROR_USER);
+  const absl::Status status = d_.Last<action::ScanDone>().status;
+  EXPECT_EQ(KindOf(status), pb::ERROR_USER);
+  EXPECT_EQ(InputFaultOf(status).kind(), pb::InputFault::MISSING);
+  EXPECT_EQ(status.message(), "no such file; check the path");
   EXPECT_FALSE(d_.core.IsAside(WorkerId(0))) << "it was not to blame";
 }
 

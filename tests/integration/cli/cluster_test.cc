@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_split.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -9,6 +13,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class ClusterTest : public testing::CliTest {
  protected:
@@ -144,6 +149,21 @@ TEST_F(ClusterTest, ExamplesRunInProcessAndLocally) {
     auto all = StartProgram("all_calls", {where});
     EXPECT_EQ(ExitOf(all.get()), 0) << OutputOf("all_calls");
   }
+}
+
+TEST_F(ClusterTest, TheFirstProgramSaysHowItIsCalledAndWhatIsWrongWithItsFile) {
+  auto called = StartProgram("first_program", {});
+  EXPECT_EQ(ExitOf(called.get()), 2);
+  EXPECT_THAT(OutputOf("first_program"), StartsWith("usage: first_program in_process|local|"));
+  MU_ASSERT_OK(RemoveFile(Path("first_program.out")));
+  auto missing = StartProgram("first_program", {"in_process", Path("none.tsv.gz")});
+  EXPECT_EQ(ExitOf(missing.get()), 1);
+  const std::string output = OutputOf("first_program");
+  EXPECT_THAT(output, HasSubstr("cannot look at " + Path("none.tsv.gz") +
+                                ": No such file or directory; check the path\n"));
+  const std::vector<std::string> around = absl::StrSplit(output, " is set aside, ");
+  EXPECT_EQ(around.size(), 2u) << "one worker, once: the other has found the input wrong\n"
+                               << output;
 }
 
 TEST_F(ClusterTest, ExamplesRunOnACluster) {
