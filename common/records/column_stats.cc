@@ -44,8 +44,8 @@ ColumnSummary ColumnStats::Summary() const {
 }
 
 DatasetStats::DatasetStats(const pb::DatasetProto& dataset)
-    : has_fields_(!FieldColumnsOf(dataset).empty()) {
-  if (has_fields_) {
+    : observes_(!FieldColumnsOf(dataset).empty() || dataset.has_criteo_tsv()) {
+  if (!FieldColumnsOf(dataset).empty()) {
     for (const pb::CsvColumnProto& column : FieldColumnsOf(dataset))
       columns_.emplace_back(column.name());
   } else {

@@ -41,8 +41,8 @@ class ColumnStats {
 };
 
 // Of all columns of a dataset: of csv, jsonl and tfrecord the fields as they stand in the files (of
-// a sequence all values, before it is cut), of other formats what the columns hold. A bad record
-// counts in none. Not thread safe.
+// a sequence all values, before it is cut), of other formats what the columns hold; of criteo_tsv
+// without what stands there for an empty field. A bad record counts in none. Not thread safe.
 class DatasetStats final : public FieldObserver {
  public:
   explicit DatasetStats(const muster::DatasetProto& dataset);
@@ -54,10 +54,11 @@ class DatasetStats final : public FieldObserver {
   // After each record.
   void KeepRecord();
   void DropRecord() { pending_.clear(); }
-  // Of a format without fields: the columns of these rows.
+  // Whether the parser tells the values, if this is its columns' observer.
+  bool observes() const { return observes_; }
+  // Else: the columns of these rows.
   void AddBatch(const Batch& batch);
 
-  bool has_fields() const { return has_fields_; }
   std::vector<ColumnSummary> Summaries() const;
 
  private:
@@ -68,7 +69,7 @@ class DatasetStats final : public FieldObserver {
     std::string text;
   };
 
-  bool has_fields_;
+  bool observes_;
   std::vector<ColumnStats> columns_;
   std::vector<Value> pending_;  // of the record that is being read
 };

@@ -114,6 +114,7 @@ bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
   // (kRecordPadding), so a position is compared with `end` before what stands there is believed.
   if (!TakeLabel(&p, end, columns, error)) return false;
 
+  uint32_t empty_dense = 0, empty_ids = 0;  // a bit for each field
   float* dense = columns->Floats(dense_column_);
   for (int field = 0; field < kCriteoDense; ++field) {
     const char* const begin = p;
@@ -132,6 +133,7 @@ bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
     if (negative && p == digits)
       return WrongField(1 + field, begin, end, "is not an integer", error);
     if (p == end) return TooFew(2 + field, error);
+    empty_dense |= static_cast<uint32_t>(p == begin) << field;
     dense[field] = negative ? 0.0f : Log1p(value);
     ++p;
   }
@@ -146,6 +148,7 @@ bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
       stop = p + 8;
     } else if (p == end || *p == '\t') {
       ids[field] = missing_[field];
+      empty_ids |= uint32_t{1} << field;
       stop = p;
     } else {
       const absl::string_view text = FieldAt(p, end);
@@ -160,7 +163,22 @@ bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
     }
     p = stop + 1;
   }
+  if (columns->observer() != nullptr) Observe(empty_dense, empty_ids, columns);
   return true;
+}
+
+void CriteoParser::Observe(uint32_t empty_dense, uint32_t empty_ids, ColumnSet* columns) const {
+  FieldObserver& observer = *columns->observer();
+  if (dense_column_ > kLabelColumn) observer.OnNumber(kLabelColumn, *columns->Floats(kLabelColumn));
+  const auto tell = [&observer](int column, bool empty, double value) {
+    empty ? observer.OnMissing(column) : observer.OnNumber(column, value);
+  };
+  const float* const dense = columns->Floats(dense_column_);
+  for (int field = 0; field < kCriteoDense; ++field)
+    tell(dense_column_, ((empty_dense >> field) & 1) != 0, dense[field]);
+  const int64_t* const ids = columns->Ints(dense_column_ + 1);
+  for (int field = 0; field < kCriteoCategorical; ++field)
+    tell(dense_column_ + 1, ((empty_ids >> field) & 1) != 0, static_cast<double>(ids[field]));
 }
 
 }  // namespace mu

@@ -1,5 +1,6 @@
-// Who wants to see the values of fields as they stand in the files: `coordinator stats`,
-// `make-vocab` and the look for labels that none is positive. Training has none.
+// Who wants to see the values of fields as they stand in the files (of criteo_tsv, as columns have
+// them): `coordinator stats`, `make-vocab` and the look for labels that none is positive. Training
+// has none.
 #pragma once
 
 #include "absl/strings/string_view.h"

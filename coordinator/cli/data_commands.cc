@@ -112,7 +112,7 @@ int RunStatsCommand(const CliOptions& options, const ModelRegistry& models) {
   if (const absl::Status read = ReadVocabularies(&*dataset); !read.ok()) return Fail(read);
   ColumnSet columns(SchemaOf(*dataset), kRowsAtOnce);
   DatasetStats stats(*dataset);
-  if (stats.has_fields()) columns.set_observer(&stats);
+  if (stats.observes()) columns.set_observer(&stats);
   std::vector<uint32_t> rows;
   const auto flush = [&] {
     stats.AddBatch(columns.Gather(rows));
@@ -120,7 +120,7 @@ int RunStatsCommand(const CliOptions& options, const ModelRegistry& models) {
     columns.Clear();
   };
   const absl::StatusOr<ScannedData> scanned = ScanData(*dataset, &columns, [&](bool good) {
-    if (!good || stats.has_fields()) {
+    if (!good || stats.observes()) {
       columns.DropRow();
       good ? stats.KeepRecord() : stats.DropRecord();
       return;

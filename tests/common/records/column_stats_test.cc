@@ -163,6 +163,61 @@ TEST_F(ScanTest, LargeIdsAreExact) {
   EXPECT_EQ(summary.stddev, 1);
 }
 
+// Where a field is empty the columns have a 0 and the bucket of missing values: neither counts.
+TEST_F(ScanTest, EmptyFieldsOfCriteoAreMissing) {
+  dataset_.mutable_criteo_tsv()->set_hash_buckets(1000);  // instead of csv's
+  const std::string ids = "\t68fd1e64" + std::string(25, '\t');
+  // -1 is there, and is 0 as well.
+  File("a.tsv", "1\t0\t\t-1\t9" + std::string(9, '\t') + ids + "\n" +  //
+                    "0" + std::string(13, '\t') + ids + "\n" + "0\t1\tx" + std::string(11, '\t') +
+                    ids + "\n");
+  dataset_.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
+  ColumnSet columns(SchemaOf(dataset_), 1);
+  DatasetStats stats(dataset_);
+  ASSERT_TRUE(stats.observes());
+  columns.set_observer(&stats);
+  MU_ASSERT_OK_AND_ASSIGN(const ScannedData scanned, ScanData(dataset_, &columns, [&](bool good) {
+                            columns.DropRow();
+                            good ? stats.KeepRecord() : stats.DropRecord();
+                          }));
+  EXPECT_EQ(scanned.records, 2u);
+  EXPECT_EQ(scanned.bad, 1u);
+  const std::vector<ColumnSummary> summaries = stats.Summaries();
+  ASSERT_EQ(summaries.size(), 3u);
+  EXPECT_EQ(summaries[0].name, "label");
+  EXPECT_EQ(summaries[0].count, 2u);
+  EXPECT_EQ(summaries[0].mean, 0.5);
+  EXPECT_EQ(summaries[0].missing, 0u);
+  EXPECT_EQ(summaries[1].name, "dense");
+  EXPECT_EQ(summaries[1].count, 3u);
+  EXPECT_EQ(summaries[1].missing, 2u * 13 - 3);
+  EXPECT_NEAR(summaries[1].mean, std::log1p(9.0) / 3, 1e-6);
+  EXPECT_EQ(summaries[1].distinct, 2u);
+  EXPECT_EQ(summaries[2].name, "ids");
+  EXPECT_EQ(summaries[2].count, 2u);
+  EXPECT_EQ(summaries[2].missing, 2u * 25);
+  EXPECT_EQ(summaries[2].distinct, 1u);
+}
+
+TEST_F(ScanTest, WithoutLabelsTheColumnsOfCriteoAreOthers) {
+  dataset_.mutable_criteo_tsv()->set_hash_buckets(1000);
+  dataset_.mutable_criteo_tsv()->set_unlabelled(true);
+  File("a.tsv", "\t3" + std::string(13, '\t') + std::string(25, '\t') + "\n");
+  ColumnSet columns(SchemaOf(dataset_), 1);
+  DatasetStats stats(dataset_);
+  columns.set_observer(&stats);
+  MU_ASSERT_OK_AND_ASSIGN(const ScannedData scanned, ScanData(dataset_, &columns, [&](bool good) {
+                            columns.DropRow();
+                            good ? stats.KeepRecord() : stats.DropRecord();
+                          }));
+  EXPECT_EQ(scanned.records, 1u);
+  const std::vector<ColumnSummary> summaries = stats.Summaries();
+  ASSERT_EQ(summaries.size(), 2u);
+  EXPECT_EQ(summaries[0].count, 1u);
+  EXPECT_EQ(summaries[0].missing, 12u);
+  EXPECT_EQ(summaries[1].missing, 26u);
+}
+
 TEST_F(ScanTest, SelectionHolds) {
   File("a.csv", "age,city,seen\n10,a,\n20,b,\n30,a,\n40,a,\n50,c,\n");
   dataset_.mutable_records()->set_modulo(2);
