@@ -88,7 +88,7 @@ template <>
 struct fmt::formatter<absl::Status> : fmt::formatter<fmt::string_view> {
   template <typename Context>
   auto format(const absl::Status& status, Context& context) const {
-    return fmt::formatter<fmt::string_view>::format(StatusText(status), context);
+    return fmt::formatter<fmt::string_view>::format(mu::StatusText(status), context);
   }
 };
 template <>

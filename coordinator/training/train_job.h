@@ -184,7 +184,7 @@ struct RunReport {
   bool refused = false;
   // With train_again: it ended before it began, and the run that is done there is what counts.
   bool earlier_stays_done = false;
-  bool begun = false;  // to train: job.json says so
+  bool begun = false;                // to train: job.json says so
   bool ended_by_evaluation = false;  // the error is that of an evaluation on the way
   std::string checkpoint;
   std::string
