@@ -250,7 +250,8 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options, bool* gathe
       *gathers = false;
     }
   }
-  if (!options.http.empty()) {
+  // Who is to be replaced may listen there until it ends.
+  if (!options.http.empty() && !options.take_over) {
     // An address that is none is told by whoever reads the flag. gRPC listens as HTTP would.
     const auto http = HttpAddress(options.http, options.tls, options.insecure);
     if (http.ok()) {

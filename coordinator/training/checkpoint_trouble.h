@@ -25,13 +25,12 @@ class CheckpointTrouble {
 
   // One has failed. A warning; empty: there is nothing new to tell.
   std::string Failed(absl::Time now, const absl::Status& status) {
-    // The job ends, and says itself why.
-    if (status.ok() || absl::IsCancelled(status) || absl::IsAborted(status)) return "";
+    if (status.ok() || absl::IsCancelled(status)) return "";
     if (absl::IsUnavailable(status) && ++passing_ < kPassing) return "";
     if (times_ == kMostTimes || !told_.insert(status.code()).second) return "";
     return absl::StrCat("a checkpoint failed, training goes on: ", status.message(),
                         "; what was trained in the last ", Since(now), " is not saved: ",
-                        newest_.empty() ? "this run has taken no checkpoint so far"
+                        newest_.empty() ? "none was taken since the coordinator started"
                                         : absl::StrCat("the newest checkpoint is ", newest_),
                         times_ + 1 == kMostTimes ? "; from now on only the log says more" : "");
   }

@@ -83,7 +83,8 @@ void Checkpointer::TakeIfDue() {
   const auto taken = Take();
   const absl::Status& status = taken.status();
   // A job that has ended says itself why.
-  const bool ended = !coordinator_->runtime().ended().ok();
+  const bool ended =
+      !coordinator_->runtime().ended().ok() || coordinator_->runtime().IsSuperseded();
   std::string warning;
   {
     MutexLock lock(&mutex_);

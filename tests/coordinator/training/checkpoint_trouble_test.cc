@@ -27,7 +27,7 @@ TEST(CheckpointTrouble, EachCauseOnceAndSinceWhenNothingIsSaved) {
   CheckpointTrouble trouble(kBegin);
   EXPECT_EQ(trouble.Failed(At(11.5), DiskFull(1)),
             "a checkpoint failed, training goes on: no space for ckpt-1; what was trained in the "
-            "last 12s is not saved: this run has taken no checkpoint so far");
+            "last 12s is not saved: none was taken since the coordinator started");
   for (int i = 2; i < 30; ++i) EXPECT_THAT(trouble.Failed(At(12 + i), DiskFull(i)), IsEmpty());
   EXPECT_THAT(trouble.Failed(At(50), absl::PermissionDeniedError("read only")),
               HasSubstr("read only; what was trained in the last 50s"))
@@ -55,12 +55,17 @@ TEST(CheckpointTrouble, WhatPassesIsToldWhenItGoesOn) {
   EXPECT_THAT(trouble.Failed(At(12), kServerLost), IsEmpty()) << "it is counted anew";
 }
 
-TEST(CheckpointTrouble, WhatEndsTheJobIsNone) {
+// As a server's own: its disk hangs, or it has no memory for copies.
+TEST(CheckpointTrouble, ASaveThatAServerGivesUpIsOne) {
+  CheckpointTrouble trouble(kBegin);
+  EXPECT_THAT(trouble.Failed(At(1), absl::AbortedError("the save was ended: nothing was written")),
+              ::testing::HasSubstr("nothing was written"));
+}
+
+TEST(CheckpointTrouble, WhatWasStoppedIsNone) {
   CheckpointTrouble trouble(kBegin);
   EXPECT_THAT(trouble.Failed(At(1), absl::OkStatus()), IsEmpty());
   EXPECT_THAT(trouble.Failed(At(1), absl::CancelledError("stopped")), IsEmpty());
-  EXPECT_THAT(trouble.Failed(At(1), absl::AbortedError("a newer coordinator has taken over")),
-              IsEmpty());
   EXPECT_THAT(trouble.Succeeded(At(2), "a"), IsEmpty());
 }
 
