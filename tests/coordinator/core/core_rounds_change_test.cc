@@ -75,8 +75,8 @@ TEST_F(CoreRoundsChange, ServersOfANewGenerationTakeAnyRound) {
   d_.Ended(2);
   d_.Step(event::DaemonDied{100, "killed"});
   d_.Join(pb::ROLE_PSSERVER, 200, 0);
-  d_.Restored(1);
-  d_.Routing(2, 1);
+  d_.Restored(2);
+  d_.Routing(2, 2);
   d_.Installed(0, 10, 2);
   for (const uint64_t f : {1, 2}) {
     Result(f, 0);

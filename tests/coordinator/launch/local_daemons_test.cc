@@ -31,11 +31,12 @@ class LocalDaemonsTest : public ::testing::Test {
     for (const char* name : {"worker", "psserver"}) {
       const std::string path = JoinPath(directory_->path(), name);
       MU_ASSERT_OK(WriteFileAtomic(path,
-                                   "#!/bin/sh\n"
+                                   "#!/bin/bash\n"
                                    "for arg in \"$@\"; do\n"
                                    "  case $arg in --ready_fd=*) eval \"echo up >&${arg#*=}\";; "
                                    "esac\n"
                                    "done\n"
+                                   ": >$0.up\n"
                                    "exec sleep 1000\n"));
       ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
     }
@@ -47,6 +48,8 @@ class LocalDaemonsTest : public ::testing::Test {
     options.died = [this](int64_t, const std::string&) { ++died_; };
     options.cannot_start = [](absl::Status error) { ADD_FAILURE() << error; };
     MU_ASSERT_OK_AND_ASSIGN(daemons_, LocalDaemons::Start(std::move(options)));
+    // One that ends before it has ever served is another matter.
+    ASSERT_TRUE(testing::Eventually([&] { return FileExists(directory_->path() + "/worker.up"); }));
   }
 
   absl::StatusOr<TempDirectory> directory_ = TempDirectory::Create("local-daemons");
