@@ -264,6 +264,32 @@ TEST_F(ProductThreadsTest, WaitForTheWriterOfACheckpoint) {
   EXPECT_GT(waits->count(), 0u);
 }
 
+// A push that waits for the disk keeps no thread that others need.
+TEST_F(ProductThreadsTest, ComputeForOthersWhileAPushWaitsForTheDisk) {
+  Start(/*threads=*/1, testing::SmallModel(1), /*most_copies=*/1);
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory,
+                          TempDirectory::Create("muster_product_threads_test"));
+  pb::SaveRequest save;
+  *save.mutable_context() = context_;
+  save.set_directory(directory.path());
+  save.set_file("file");
+  stop_.Hold("save");
+  absl::StatusOr<pb::SaveReply> saved = absl::InternalError("no answer");
+  std::thread saver([&] { saved = server_->Save(save); });
+  stop_.AwaitCalls("save", 1);
+  Answer<pb::PushReply> first, second;
+  Push(/*product=*/true, /*round=*/0, &first);
+  MU_EXPECT_OK(first.Wait());  // its copies take all of the memory
+  Push(/*product=*/true, /*round=*/0, &second);
+  Answer<Buffer> pulled;
+  Pull(/*product=*/true, &pulled);
+  MU_EXPECT_OK(pulled.Wait());
+  stop_.Release();
+  saver.join();
+  MU_EXPECT_OK(saved) << "the pull had to wait until the save was given up";
+  MU_EXPECT_OK(second.Wait());
+}
+
 TEST_F(ProductThreadsTest, GiveTheSameBitsInAnyNumber) {
   const auto bits = [this](int threads) {
     Start(threads);
