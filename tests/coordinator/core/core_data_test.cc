@@ -132,18 +132,23 @@ TEST(CoreData, AGroupsFunctionThatIsOutOfDataFailsItsGroup) {
   EXPECT_FALSE(d.core.done());
 }
 
+// A call of a group's function; dataset 0: it reads none.
+std::string Evaluate(CoreDriver& d, GroupId group, uint64_t dataset, uint32_t steps) {
+  FunctionWork work;
+  work.fingerprint = Fingerprint(6);
+  work.steps = steps;
+  work.dataset = dataset;
+  work.group = group;
+  return d.Step(event::Schedule{std::move(work)});
+}
+
 // Shells ask the core for what they are to start, so nothing may be started that has ended.
 TEST(CoreData, NothingOfAGroupStartsBesideOneThatIsOutOfData) {
   CoreDriver d;
   d.Serve(0);
   Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
   const auto eval = [&](uint64_t dataset, uint32_t steps) {
-    FunctionWork work;
-    work.fingerprint = Fingerprint(6);
-    work.steps = steps;
-    work.dataset = dataset;
-    work.group = GroupId(1);
-    return d.Step(event::Schedule{std::move(work)});
+    return Evaluate(d, GroupId(1), dataset, steps);
   };
   d.Step(event::GroupMade{GroupId(1), ViewId()});
   eval(kData, 2);  // all of the worker's data
@@ -163,12 +168,7 @@ TEST(CoreData, OthersStartBesideAGroupThatIsOutOfData) {
   d.Serve(0);
   Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
   const auto eval = [&](GroupId group, uint64_t dataset) {
-    FunctionWork work;
-    work.fingerprint = Fingerprint(6);
-    work.steps = 2;
-    work.dataset = dataset;
-    work.group = group;
-    return d.Step(event::Schedule{std::move(work)});
+    return Evaluate(d, group, dataset, /*steps=*/2);
   };
   for (const GroupId group : {GroupId(1), GroupId(2)}) d.Step(event::GroupMade{group, ViewId()});
   for (int i = 0; i < 2; ++i) eval(GroupId(1), kData);
@@ -197,12 +197,7 @@ TEST(CoreData, GroupsThatAreOutOfDataOneAfterTheOtherStartNothing) {
   d.Serve(0);
   Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
   const auto eval = [&](GroupId group, uint64_t dataset) {
-    FunctionWork work;
-    work.fingerprint = Fingerprint(6);
-    work.steps = 2;
-    work.dataset = dataset;
-    work.group = group;
-    d.Step(event::Schedule{std::move(work)});
+    return Evaluate(d, group, dataset, /*steps=*/2);
   };
   for (const GroupId group : {GroupId(1), GroupId(2)}) d.Step(event::GroupMade{group, ViewId()});
   const uint64_t first = kFirstInGroups.value();
