@@ -113,6 +113,8 @@ class EachRecordIsVisited : public ::testing::TestWithParam<Mode> {
   }
 
   void LoseAWorker(int worker) {
+    // A coordinator that has just begun may not know it yet: it would count no loss.
+    WaitWhile([&] { return c().Stats().workers_ready < size_t{kWorkers}; });
     const uint64_t lost = Lost(pb::ROLE_WORKER);
     cluster_->KillWorker(worker);
     MU_ASSERT_OK(cluster_->StartWorker(worker));
