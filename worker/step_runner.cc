@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +38,11 @@ void StepRunner::Loop() {
 }
 
 void StepRunner::Execute(FunctionRun& run, uint32_t first_step) {
+  uint64_t gap_us = 0;
   if (last_end_ns_ != 0) {
     const uint64_t now_ns = NowNs();
+    gap_us = std::min<uint64_t>((now_ns - last_step_end_ns_) / 1000,
+                                std::numeric_limits<uint32_t>::max());
     idle_timer_->Record(last_end_ns_, now_ns);
     if (on_idle_) on_idle_(last_end_ns_, now_ns);
   }
@@ -49,7 +53,9 @@ void StepRunner::Execute(FunctionRun& run, uint32_t first_step) {
     pb::StepResult result;
     result.set_step(*step);
     result.set_refused(refused);
+    if (*step == first_step) result.set_gap_us(static_cast<uint32_t>(gap_us));
     const absl::Status status = Step(run, *step, &reading, &result);
+    last_step_end_ns_ = NowNs();
     watch_.Leave();  // the coordinator may be slow to take it
     if (status.ok()) {
       steps_->Add();

@@ -82,7 +82,8 @@ class StepRunner {
   absl::Duration step_wait_;
   std::function<void(uint64_t from_ns, uint64_t until_ns)> on_idle_;
   Notification hurry_;
-  uint64_t last_end_ns_ = 0;  // of the run before; 0: none
+  uint64_t last_end_ns_ = 0;       // of the run before; 0: none
+  uint64_t last_step_end_ns_ = 0;  // of its last step, whose result is told until last_end_ns_
 
   Timer* const idle_timer_;
   Timer* const data_timer_;

@@ -50,6 +50,7 @@ absl::StatusOr<double> FunctionResult::Mean(const std::string& name) const {
 absl::StatusOr<FunctionResult::Step> FunctionState::Parse(const pb::StepResult& step) {
   FunctionResult::Step parsed;
   parsed.samples = step.samples();
+  parsed.gap = absl::Microseconds(step.gap_us());
   for (const auto& value : step.returns()) {
     auto tensor = Tensor::FromProto(value);
     if (!tensor.ok()) return absl::InternalError(std::string(tensor.status().message()));

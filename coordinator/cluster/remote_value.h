@@ -32,6 +32,8 @@ class FunctionResult {
     uint32_t samples = 0;
     std::vector<Tensor> returns;       // empty if the step had no records
     std::vector<MarkedRecord> marked;  // of the lease whose first batch it read, in file order
+    // Of a run's first step: since the end of the last step that its worker ran before. Else 0.
+    absl::Duration gap;
   };
   FunctionResult(std::vector<std::string> names, uint32_t requested_steps)
       : names_(std::move(names)), requested_steps_(requested_steps) {}
@@ -40,6 +42,7 @@ class FunctionResult {
   uint32_t samples(size_t step) const { return steps_[step].samples; }
   uint64_t samples() const;
   const std::vector<MarkedRecord>& marked(size_t step) const { return steps_[step].marked; }
+  absl::Duration gap(size_t step) const { return steps_[step].gap; }
   uint64_t bad_records() const { return bad_records_; }
   const std::string& first_bad_record() const { return first_bad_record_; }
   // The records that the steps used, in order; empty if the function reads no data.

@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 namespace mu {
@@ -17,10 +19,17 @@ class StepPacer {
  public:
   static constexpr double kMaxGap = 0.01;
   static constexpr uint32_t kMaxSteps = 1000;
+  // Of the gaps that were seen, so many decide, and they count for somewhat more: what comes
+  // varies.
+  static constexpr size_t kGaps = 64;
+  static constexpr double kHeadroom = 1.2;
+  // A gap so many times the cost of a function was a wait for something else: for a server that was
+  // recovered, for the end of an evaluation.
+  static constexpr double kGapOfAWait = 10;
 
   // fixed: always that many; 0: chosen. `function_seconds`: what a function costs beside its
-  // steps, measured. `max_gap`: what that may be of the time of its steps, above 0. `most_ahead`:
-  // see Coordinator::BoundStaleness.
+  // steps, as long as no gap shows more. `max_gap`: what that may be of the time of its steps,
+  // above 0. `most_ahead`: see Coordinator::BoundStaleness.
   StepPacer(uint32_t fixed, double function_seconds, double max_gap = kMaxGap,
             std::optional<uint64_t> most_ahead = std::nullopt)
       : fixed_(fixed),
@@ -34,6 +43,16 @@ class StepPacer {
     step_seconds_ = seconds * workers / static_cast<double>(steps);
   }
 
+  // A worker spent `seconds` between two functions.
+  void ObserveGap(double seconds) {
+    if (seconds > kGapOfAWait * function_seconds_) return;
+    gaps_.push_back(seconds);
+    sum_of_gaps_ += seconds;
+    if (gaps_.size() <= kGaps) return;
+    sum_of_gaps_ -= gaps_.front();
+    gaps_.pop_front();
+  }
+
   uint32_t Next(uint64_t remaining, int workers) const {
     if (remaining == 0) return 0;
     uint64_t steps = fixed_;
@@ -42,7 +61,7 @@ class StepPacer {
       steps = step_seconds_ <= 0
                   ? 1
                   : static_cast<uint64_t>(std::min<double>(
-                        kMaxSteps, std::ceil(function_seconds_ / max_gap_ / step_seconds_)));
+                        kMaxSteps, std::ceil(GapSeconds() / max_gap_ / step_seconds_)));
       // The last functions are small, so that all workers end together.
       const uint64_t share =
           std::max<uint64_t>(1, remaining / (4 * static_cast<uint64_t>(std::max(1, workers))));
@@ -57,11 +76,20 @@ class StepPacer {
   }
 
  private:
+  // Between two functions of a worker. A few gaps say little.
+  double GapSeconds() const {
+    if (gaps_.size() < kGaps / 4) return function_seconds_;
+    return std::max(function_seconds_,
+                    kHeadroom * sum_of_gaps_ / static_cast<double>(gaps_.size()));
+  }
+
   const uint32_t fixed_;
   const double function_seconds_;
   const double max_gap_;
   const std::optional<uint64_t> most_ahead_;
   double step_seconds_ = 0;
+  std::deque<double> gaps_;  // the last ones
+  double sum_of_gaps_ = 0;
 };
 
 }  // namespace mu

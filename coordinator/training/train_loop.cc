@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/steady_now.h"
-#include "common/rpc/typed.h"
 #include "coordinator/cluster/completion_queue.h"
+#include "coordinator/training/function_cost.h"
 #include "coordinator/training/join_with_looks.h"
 #include "coordinator/training/round_ends.h"
 #include "coordinator/training/step_pacer.h"
@@ -21,30 +21,6 @@ namespace {
 
 // Whether the job was asked to stop meanwhile.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
-constexpr double kDefaultCallSeconds = 0.0005;
-// What an empty call to a worker takes.
-double MeasureCallSeconds(Coordinator& coordinator) {
-  const auto workers = coordinator.runtime().Workers();
-  if (workers.empty()) return kDefaultCallSeconds;
-  std::vector<double> seconds;
-  for (int i = 0; i < 5; ++i) {
-    const absl::Time begin = SteadyNow();
-    const auto reply =
-        Call<pb::TelemetryReply>(*workers[0]->channel, "/muster.Worker/GetTelemetry",
-                                 pb::TelemetryRequest(), {.timeout = absl::Seconds(1)});
-    if (!reply.ok()) return kDefaultCallSeconds;
-    seconds.push_back(absl::ToDoubleSeconds(SteadyNow() - begin));
-  }
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
-}
-
-// The fixed cost of a function, which packing steps has to hide. Where no other one waits on its
-// worker, that of the next function begins when its result has arrived.
-double FunctionSeconds(Coordinator& coordinator) {
-  const double call = MeasureCallSeconds(coordinator);
-  return coordinator.runtime().options().in_flight > 1 ? call : 2 * call;
-}
 
 // With visitation: none a step counts as a batch, whichever its worker read. An epoch that is just
 // complete is the current one, as with data that workers share: its evaluation may be due.
@@ -67,7 +43,7 @@ class TrainLoop {
         each_for_itself_(dataset.proto().visitation() == pb::VISITATION_NONE),
         most_(options.max_steps > 0 ? options.max_steps : std::numeric_limits<uint64_t>::max()),
         rounds_(options.sync.value_or(coordinator.runtime().rounds())),
-        pacer_(rounds_.on() ? 1 : options.steps_per_function, FunctionSeconds(coordinator),
+        pacer_(rounds_.on() ? 1 : options.steps_per_function, MeasureFunctionSeconds(coordinator),
                options.max_gap, options.bounded_staleness) {}
 
   absl::StatusOr<TrainResult> Run();
@@ -253,6 +229,10 @@ absl::Status TrainLoop::Take(const CompletionQueue::Completion& done) {
   KeepState();
   MU_RETURN_IF_ERROR(CountSteps(*values, mean.value_or(0)));
   pacer_.Observe(absl::ToDoubleSeconds(Trained()), result_.steps - restored_steps_, Workers());
+  for (size_t step = 0; step < values->steps(); ++step) {
+    if (const absl::Duration gap = values->gap(step); gap > absl::ZeroDuration())
+      pacer_.ObserveGap(absl::ToDoubleSeconds(gap));
+  }
   return absl::OkStatus();
 }
 
