@@ -41,11 +41,25 @@ if [[ $base == localhost/debian:12-debootstrap ]] && ! "$tool" inspect "$base" >
   trap 'rm -rf "$root"' EXIT
   debootstrap --variant=minbase bookworm "$root" >/dev/null
   rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/*
-  tar -C "$root" -c . | "$tool" import - "$base" >/dev/null
+  tar -C "$root" -cf "$root.tar" .
+  trap 'rm -rf "$root" "$root.tar"' EXIT
+  if [[ $tool == buildah ]]; then  # which has no import
+    container=$(buildah from scratch)
+    buildah add -q "$container" "$root.tar" / >/dev/null
+    buildah commit -q "$container" "$base" >/dev/null
+    buildah rm "$container" >/dev/null
+  else
+    "$tool" import "$root.tar" "$base" >/dev/null
+  fi
 fi
 
 build=("$tool" build)
+export DOCKER_BUILDKIT=1  # docker's other builder does not read Dockerfile.dockerignore
 [[ $tool != podman && $tool != buildah ]] || build+=(--format=docker --ignorefile=deploy/Dockerfile.dockerignore)  # the format that knows HEALTHCHECK
 "${build[@]}" --file=deploy/Dockerfile --tag="$tag" --build-arg=BASE="$base" --build-arg=PREBUILT="$prebuilt" \
   --build-arg=VERSION="$version" --build-arg=REVISION="$(git rev-parse HEAD 2>/dev/null || echo unknown)" .
-echo "image.sh: $tag is built ($("$tool" image inspect --format='{{.Size}}' "$tag" 2>/dev/null || echo "?") bytes)"
+if [[ $tool == buildah ]]; then  # which tells no bytes
+  echo "image.sh: $tag is built ($(buildah images --format='{{.Size}}' "$tag"))"
+else
+  echo "image.sh: $tag is built ($("$tool" image inspect --format='{{.Size}}' "$tag" 2>/dev/null || echo "?") bytes)"
+fi
