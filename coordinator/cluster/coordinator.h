@@ -256,9 +256,10 @@ class Coordinator : public VariableFactory {
   // newest state.
   absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {},
                                                  std::string* directory = nullptr);
-  // What Checkpoint would write is the job's: a function was scheduled, Restore() has continued the
-  // job or found nothing, or the program has said StartFresh(). A program that continues a job
-  // holds initial values before that.
+  // What Checkpoint would write is the job's: a function that changes variables or tables was
+  // scheduled, Restore() has continued the job or found nothing, or the program has said
+  // StartFresh(). A program that continues a job holds initial values before that, whatever it has
+  // evaluated.
   bool begun() const;
   // This program does not continue what that directory holds.
   void StartFresh();
@@ -268,9 +269,11 @@ class Coordinator : public VariableFactory {
   absl::Status PruneCheckpoints(int keep);
   // Continues the job that the newest good checkpoint of that directory stopped in: values, the
   // position in the data, and the calls that were not finished, which run again. Create the same
-  // variables, datasets and functions first, schedule nothing before. Checkpoints of epochs before
-  // `since` are another run's. NOT_FOUND if there is none; INVALID_ARGUMENT naming what differs if
-  // it is of another job; DATA_LOSS if none of them is good.
+  // variables, datasets and functions first, and schedule nothing before but in groups:
+  // FAILED_PRECONDITION if there is a checkpoint and functions were scheduled, an evaluation's as
+  // well. Checkpoints of epochs before `since` are another run's. NOT_FOUND if there is none;
+  // INVALID_ARGUMENT naming what differs if it is of another job; DATA_LOSS if none of them is
+  // good.
   absl::StatusOr<RestoredJob> Restore(CoordinatorEpoch since = CoordinatorEpoch(0));
   // What Restore() will give back, from now on. See also ScheduleOptions.
   void SetUserState(std::string state);

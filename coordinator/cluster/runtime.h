@@ -171,10 +171,10 @@ class Runtime {
   // Waits while functions that have finished are being repeated. FAILED_PRECONDITION if there are
   // others of training. Those of groups are no matter: a load waits for them.
   absl::Status WaitForRepeats();
-  // A function was scheduled, or Resume has told where the job stands: its state is more than
-  // initial values. Once true, true.
+  // A function that changes state was scheduled, or Resume has told where the job stands: its state
+  // is more than initial values. Once true, true.
   bool begun() const {
-    return Look([](const Core& core) { return core.queue().scheduled(); });
+    return Look([](const Core& core) { return core.queue().begun(); });
   }
   // Functions that change parameters wait (update_pause.h): memory for what checkpoints do not hold
   // runs out, or would if so many more bytes were kept for repeats.

@@ -119,7 +119,7 @@ void Core::DoTasks() {
   for (auto it = tasks_.begin(); it != tasks_.end();) {
     const auto& [id, task] = *it++;  // it may go
     if (task.what.kind == ServerTask::Kind::kAssign && !task.what.waits_for_room &&
-        !queue_.scheduled() && updates_paused()) {
+        !queue_.begun() && updates_paused()) {
       absl::Status none = NoRoomToAssign(task.what.assignment->variable);
       if (task.place != FunctionId()) none = Annotate(none, "some servers may have assigned it");
       Answer(id, none);
@@ -295,7 +295,9 @@ void Core::On(event::Loaded& e) {
 absl::Status Core::Fits(const ResumePoint& point) const {
   if (point.resumes && queue_.scheduled()) {
     return absl::FailedPreconditionError(
-        "functions have been scheduled already; Restore() comes before them");
+        "functions have been scheduled already, evaluations perhaps; Restore(), which a trainer's "
+        "first Fit calls, comes before them. If the program is not to continue the job, let it "
+        "call StartFresh()");
   }
   if (point.begins && queue_.scheduled()) {
     return absl::FailedPreconditionError(

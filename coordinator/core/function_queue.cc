@@ -20,6 +20,7 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
   next = next.Next();
   if (work.group == GroupId()) {
     scheduled_ = true;
+    begun_ |= work.trains;
   } else {
     ++lanes_[work.group].unfinished;
     ++unfinished_in_groups_;

@@ -278,6 +278,7 @@ class FunctionQueue {
   uint64_t taken_steps() const { return taken_steps_; }
   void SetTakenSteps(uint64_t steps) { taken_steps_ = counted_steps_ = steps; }
   bool scheduled() const { return scheduled_; }  // a function, ever
+  bool begun() const { return begun_; }          // one that changes state was, or Resume was called
   const Function* Find(FunctionId id) const;
   // Of training, but for running() and unfinished_in_groups().
   size_t queued() const { return queued_.size(); }
@@ -420,7 +421,7 @@ class FunctionQueue {
   KeptBytes kept_bytes_;            // of kept_
   uint64_t covered_bytes_ = 0;      // kept_bytes() right after the newest point, or less
   std::set<FunctionId> assigning_;  // assignments that are being made for the first time
-  bool scheduled_ = false;          // a function, ever
+  bool scheduled_ = false, begun_ = false;
   std::map<CheckpointNumber, Point> points_{{kInitialValues, Point()}};
   size_t uncovered_ = 0;  // of kept_: what the newest point lacks
   bool repeats_cancelled_ = false;

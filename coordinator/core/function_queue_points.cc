@@ -128,7 +128,7 @@ FunctionQueue::RolledBack FunctionQueue::RollBack(CheckpointNumber checkpoint) {
 }
 
 void FunctionQueue::Resume(CheckpointNumber checkpoint, const Position& position) {
-  scheduled_ = true;
+  scheduled_ = begun_ = true;
   next_id_ = std::max(next_id_, position.next_id);
   points_ = {{checkpoint, PointOf(position)}};
   for (const auto& [id, function] : position.unfinished) {

@@ -78,6 +78,23 @@ TEST_F(Continuing, CheckpointsBeforeTheJobContinues) {
   MU_EXPECT_OK(checkpointer.TakeNow());
 }
 
+// It has read the initial values, which are still all that the servers hold.
+TEST_F(Continuing, CheckpointsAfterAFunctionThatOnlyReads) {
+  Checkpointer checkpointer(
+      &c(), {.directory = directory_, .every = absl::Milliseconds(1), .every_steps = 1, .keep = 1});
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster_, kSize));
+  MU_ASSERT_OK_AND_ASSIGN(const Function reads, c().DefineFunction("reads", [](FunctionBuilder& f) {
+    f.Return("x", f.Arg("x"));
+  }));
+  MU_ASSERT_OK(c().Schedule(reads, {.args = {{"x", 1}}}).Fetch().status());
+  EXPECT_FALSE(c().begun());
+  EXPECT_THAT(checkpointer.TakeNow(), HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_FALSE(
+      testing::Eventually([&] { return checkpointer.taken() > 0; }, absl::Milliseconds(500)));
+  EXPECT_THAT(c().Restore(), HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(ListCheckpoints(directory_).value(), ElementsAre(checkpoint_));
+}
+
 TEST_F(Continuing, AProgramThatBeginsAnewTakesCheckpoints) {
   Checkpointer checkpointer(&c(), OnRequest(directory_));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster_, kSize));

@@ -191,6 +191,27 @@ TEST(CoreTasks, OnceSomethingIsScheduledAnAssignmentWaitsForRoom) {
   EXPECT_EQ(ReportMemory(d, 10), "assign 2");
 }
 
+TEST(CoreTasks, FunctionsThatOnlyReadDoNotBeginTheJob) {
+  CoreDriver d;
+  d.Serve(1);
+  FunctionWork reads;
+  reads.fingerprint = Fingerprint(6);
+  EXPECT_EQ(d.Step(event::Schedule{reads}), "scheduled 1; start 1 on 0 from 0");
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1), "finish 1 OK");
+  EXPECT_TRUE(d.core.queue().scheduled());
+  EXPECT_FALSE(d.core.queue().begun());
+  EXPECT_EQ(ReportMemory(d, 95), "");
+  EXPECT_EQ(d.Want(2, AssignNowOrNever()), "done 2 FAILED_PRECONDITION")
+      << "nobody takes the checkpoint that would make room";
+  auto point = std::make_shared<ResumePoint>();
+  point->resumes = true;
+  EXPECT_EQ(d.Want(3, {.kind = Kind::kLoad, .point = point}), "done 3 FAILED_PRECONDITION")
+      << "ids of the job have been given out";
+  d.Schedule();
+  EXPECT_TRUE(d.core.queue().begun());
+}
+
 TEST(CoreTasks, WhatWouldBeKeptIsCountedWithWhatIs) {
   CoreDriver d;
   d.Serve(0);
