@@ -239,11 +239,14 @@ absl::Status Coordinator::SynchronousRounds(const RoundRules& rules) {
   return impl_->runtime->SetRounds(rules);
 }
 
+absl::Status Coordinator::Check(const Function& function) const {
+  if (function.owner_ == this) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "this function was not defined by this coordinator; use what its DefineFunction returned");
+}
+
 RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions options) {
-  if (function.owner_ != this) {
-    return impl_->runtime->Refuse(absl::InvalidArgumentError(
-        "this function was not defined by this coordinator; use what its DefineFunction returned"));
-  }
+  if (absl::Status own = Check(function); !own.ok()) return impl_->runtime->Refuse(std::move(own));
   const auto group = IdOf(options.group);
   if (!group.ok()) return impl_->runtime->Refuse(group.status());
   const auto refuse = [&](absl::Status error) {

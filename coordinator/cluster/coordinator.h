@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/check.h"
 #include "common/client/value_pieces.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/cluster/function_group.h"
@@ -39,10 +40,14 @@ namespace mu {
 // A function that is installed on the workers. Copies are the same function.
 class Function {
  public:
-  Function() = default;
-  const std::string& name() const { return proto_->name(); }
+  Function() = default;  // none: an error where it is used
+  bool valid() const { return proto_ != nullptr; }
+  const std::string& name() const { return proto().name(); }
   Fingerprint fingerprint() const { return fingerprint_; }
-  const pb::FunctionProto& proto() const { return *proto_; }
+  const pb::FunctionProto& proto() const {
+    MU_CHECK(valid());
+    return *proto_;
+  }
 
  private:
   friend class Coordinator;
@@ -129,6 +134,8 @@ class Coordinator : public VariableFactory {
   // function's error.
   absl::StatusOr<Dataset> CreateDataset(const DatasetSpec& spec);
   absl::StatusOr<Dataset> CreateDataset(pb::DatasetProto proto);
+  // INVALID_ARGUMENT unless the function reads this data set, and both are of this coordinator.
+  absl::Status CheckReads(const Function& function, const Dataset& dataset) const;
   // Traces `build` once. Errors carry the file:line of the op at fault. What it creates inside
   // (variables) is refused.
   absl::StatusOr<Function> DefineFunction(const std::string& name,
@@ -322,6 +329,9 @@ class Coordinator : public VariableFactory {
 
  private:
   struct Impl;
+  // INVALID_ARGUMENT for an empty handle, or one of another coordinator.
+  absl::Status Check(const Dataset& dataset) const;
+  absl::Status Check(const Function& function) const;
   absl::StatusOr<GroupId> IdOf(const FunctionGroup& group) const;
   explicit Coordinator(std::unique_ptr<Impl> impl);
   const std::unique_ptr<Impl> impl_;

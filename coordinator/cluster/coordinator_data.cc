@@ -59,7 +59,38 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
   impl_->datasets[proto.id()] = proto;
   // Handles are for tracing: what travels to the workers stays here.
   proto.clear_inline_files();
-  return Dataset(std::move(proto));
+  Dataset handle(std::move(proto));
+  handle.owner_ = this;
+  return handle;
+}
+
+absl::Status Coordinator::Check(const Dataset& dataset) const {
+  if (!dataset.valid()) return absl::InvalidArgumentError("this Dataset handle is empty");
+  if (dataset.owner_ == this) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the data set '", dataset.name(),
+                   "' was not created by this coordinator; use what its CreateDataset returned"));
+}
+
+absl::Status Coordinator::CheckReads(const Function& function, const Dataset& dataset) const {
+  MU_RETURN_IF_ERROR(Check(function));
+  MU_RETURN_IF_ERROR(Check(dataset));
+  const uint64_t reads = function.proto().dataset();
+  if (reads == dataset.proto().id()) return absl::OkStatus();
+  if (reads == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("function '", function.name(), "' reads no data set, and '", dataset.name(),
+                     "' was given with it; let the function read it with NextBatch"));
+  }
+  std::string other;
+  {
+    MutexLock lock(&impl_->data_mutex);
+    if (const auto known = impl_->datasets.find(reads); known != impl_->datasets.end())
+      other = known->second.name();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("function '", function.name(),
+                                                 "' reads the data set '", other, "', not '",
+                                                 dataset.name(), "', which was given with it"));
 }
 
 std::optional<DataLayout> Coordinator::Impl::Prepared(uint64_t id) {
@@ -105,6 +136,7 @@ absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(
 }
 
 absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
+  MU_RETURN_IF_ERROR(Check(dataset));
   if (dataset.proto().visitation() == pb::VISITATION_NONE) {
     return absl::InvalidArgumentError(
         absl::StrCat("every worker reads the dataset '", dataset.name(),
@@ -125,6 +157,7 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
 }
 
 absl::StatusOr<uint64_t> Coordinator::StepsTaken(const Dataset& dataset) {
+  MU_RETURN_IF_ERROR(Check(dataset));
   if (dataset.proto().visitation() != pb::VISITATION_NONE) {
     return absl::InvalidArgumentError(
         absl::StrCat("workers share the dataset '", dataset.name(), "'; ask ProgressOf"));
@@ -135,17 +168,20 @@ absl::StatusOr<uint64_t> Coordinator::StepsTaken(const Dataset& dataset) {
 }
 
 absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uint64_t epoch) {
+  MU_RETURN_IF_ERROR(Check(dataset));
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   return EpochPlan::CountBatches(data, epoch);
 }
 
 absl::StatusOr<std::vector<uint32_t>> Coordinator::BatchesOfLeases(const Dataset& dataset,
                                                                    uint64_t epoch) {
+  MU_RETURN_IF_ERROR(Check(dataset));
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   return EpochPlan::BatchesOfLeases(data, epoch);
 }
 
 absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const Dataset& dataset) {
+  MU_RETURN_IF_ERROR(Check(dataset));
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   DataLeases::Plan plan = impl_->runtime->HandedOut(dataset.proto().id()).plan;
   if (plan == nullptr) {
@@ -158,6 +194,7 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
 
 absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch,
                                      const std::atomic<int>* stop) {
+  MU_RETURN_IF_ERROR(Check(dataset));
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   MU_ASSIGN_OR_RETURN(DataLeases::Plan plan, impl_->runtime->MakePlan(data, epoch));
   return impl_->runtime->StartEpoch(dataset.proto().id(), epoch, std::move(plan), stop);

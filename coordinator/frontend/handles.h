@@ -15,6 +15,8 @@
 
 namespace mu {
 
+class Coordinator;
+
 class Variable {
  public:
   Variable() = default;  // of nothing: an error where it is used
@@ -67,7 +69,9 @@ class Dataset {
   }
 
  private:
+  friend class Coordinator;
   std::shared_ptr<const pb::DatasetProto> proto_;
+  const void* owner_ = nullptr;  // the coordinator that created it
 };
 
 }  // namespace mu

@@ -209,6 +209,7 @@ absl::StatusOr<uint64_t> ForEachBatch(Coordinator& coordinator, const Function& 
                                       const Dataset& dataset, const ForEachBatchOptions& options,
                                       const OnEvaluatedBatch& on_batch,
                                       const OnEvalProgress& progress) {
+  MU_RETURN_IF_ERROR(coordinator.CheckReads(function, dataset));
   if (dataset.proto().visitation() == pb::VISITATION_NONE) {
     return absl::InvalidArgumentError(
         "an evaluation uses each record once; visitation: none is for training");

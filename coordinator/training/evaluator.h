@@ -42,8 +42,8 @@ using OnEvaluatedBatch = std::function<absl::Status(const EvaluatedBatch& batch)
 using OnEvalProgress = std::function<void(uint64_t steps, uint64_t total)>;
 
 // Returns how many records there were, each of which was in one call of `on_batch`. CANCELLED if
-// stopped; INVALID_ARGUMENT for a returned value that is not one for each record; INTERNAL with the
-// numbers if results are missing.
+// stopped; INVALID_ARGUMENT for a function that does not read this data set, and for a returned
+// value that is not one for each record; INTERNAL with the numbers if results are missing.
 absl::StatusOr<uint64_t> ForEachBatch(Coordinator& coordinator, const Function& function,
                                       const Dataset& dataset, const ForEachBatchOptions& options,
                                       const OnEvaluatedBatch& on_batch,

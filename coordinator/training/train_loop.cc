@@ -408,6 +408,7 @@ TrainResult TrainLoop::Done() {
 absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
                                   const Dataset& dataset, const TrainOptions& options,
                                   const std::function<void(const TrainEvent&)>& on_event) {
+  MU_RETURN_IF_ERROR(coordinator.CheckReads(function, dataset));
   if (const uint32_t has = dataset.proto().epochs(); has > 0 && options.epochs > has) {
     return absl::InvalidArgumentError(absl::StrCat(
         "TrainOptions::epochs is ", options.epochs, ", and the data set '", dataset.name(),

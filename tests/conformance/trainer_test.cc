@@ -85,6 +85,31 @@ TEST_F(TrainerTest, RefusesMoreEpochsThanTheDataHas) {
   EXPECT_EQ(Sum(), 0);
 }
 
+// Else as many steps of one data set would be trained as another one has.
+TEST_F(TrainerTest, RefusesDataThatTheFunctionDoesNotRead) {
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Dataset other,
+      c().CreateDataset(Csv({files_[0]}).Id("id", 0, 0).Batch(7).Epochs(1).Name("other")));
+  MU_ASSERT_OK_AND_ASSIGN(const Function none, c().DefineFunction("none", [](FunctionBuilder& f) {
+    f.Return("loss", ReduceMean(ConstantTensor(Tensor::Of<float>({1}, {1}))));
+  }));
+  const auto expect = [&](const Function& function, const Dataset& data, const std::string& why) {
+    const auto refused =
+        testing::StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr(why));
+    EXPECT_THAT(Train(c(), function, data, {}).status(), refused);
+    EXPECT_THAT(
+        ForEachPrediction(c(), function, data, {}, [](auto, auto) { return absl::OkStatus(); })
+            .status(),
+        refused);
+  };
+  expect(step_, other,
+         absl::StrCat("function 'step' reads the data set '", data_.name(), "', not 'other'"));
+  expect(none, other, "function 'none' reads no data set, and 'other' was given with it");
+  expect(step_, Dataset(), "this Dataset handle is empty");
+  expect(Function(), data_, "not defined by this coordinator");
+  EXPECT_EQ(Sum(), 0);
+}
+
 TEST_F(TrainerTest, RefusesAGapThatIsNoShare) {
   for (const double gap : {0.0, -0.1, 1.1, std::nan("")}) {
     EXPECT_THAT(Train(c(), step_, data_, {.max_gap = gap}).status(),

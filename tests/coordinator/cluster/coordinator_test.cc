@@ -143,6 +143,42 @@ TEST_F(CoordinatorTest, RowsAreReadAndAssigned) {
   EXPECT_EQ(found, one_by_one);
 }
 
+// None aborts.
+TEST_F(CoordinatorTest, HandlesThatAreEmptyOrAnotherCoordinatorsAreRefused) {
+  Coordinator::Options options;
+  options.runtime.listen = "";
+  options.runtime.telemetry = &telemetry_;
+  options.runtime.job = JobId(10);
+  MU_ASSERT_OK_AND_ASSIGN(
+      const auto another,
+      Coordinator::Create(options, NewFaultyTransport(transport_, std::make_shared<FaultPlan>(1))));
+  MU_ASSERT_OK_AND_ASSIGN(const Dataset others,
+                          another->CreateDataset(Csv({"others.csv"}).Id("id", 0, 0).Batch(1)));
+  MU_ASSERT_OK_AND_ASSIGN(const Dataset own,
+                          coordinator_->CreateDataset(Csv({"own.csv"}).Id("id", 0, 0).Batch(1)));
+  ASSERT_EQ(own.proto().id(), others.proto().id()) << "it would be taken for the own one";
+  MU_ASSERT_OK_AND_ASSIGN(const Function reads,
+                          coordinator_->DefineFunction("reads", [&](FunctionBuilder& f) {
+                            f.Return("id", f.NextBatch(own)["id"]);
+                          }));
+  MU_EXPECT_OK(coordinator_->CheckReads(reads, own));
+  for (const Dataset& data : {Dataset(), others}) {
+    const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr(data.valid() ? "not created by this" : "is empty"));
+    EXPECT_THAT(coordinator_->CheckReads(reads, data), refused);
+    EXPECT_THAT(coordinator_->BatchesInEpoch(data).status(), refused);
+    EXPECT_THAT(coordinator_->BatchesByLease(data).status(), refused);
+    EXPECT_THAT(coordinator_->BatchesOfLeases(data, 0).status(), refused);
+    EXPECT_THAT(coordinator_->StartEpoch(data, 0), refused);
+    EXPECT_THAT(coordinator_->ProgressOf(data).status(), refused);
+    EXPECT_THAT(coordinator_->StepsTaken(data).status(), refused);
+  }
+  EXPECT_FALSE(Function().valid());
+  EXPECT_THAT(
+      coordinator_->CheckReads(Function(), own),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not defined by this coordinator")));
+}
+
 TEST_F(CoordinatorTest, VariablesSaysWhereEverythingIsAndWhatWasAskedOfIt) {
   MU_ASSERT_OK(coordinator_->CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 2}));
   MU_ASSERT_OK(coordinator_->Read(variable_));
