@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,8 @@
 
 namespace mu {
 namespace {
+
+constexpr double kInt64Range = 9223372036854775808.0;  // 2^63, which int64 has not
 
 absl::Status NotWhileTracing(const char* what) {
   if (TraceGraph::Current() == nullptr) return absl::OkStatus();
@@ -45,8 +48,6 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
         "argument '", arg.name(), "' is a RemoteValue; Fetch it first and pass the value"));
   }
   const bool integer = std::holds_alternative<int64_t>(value_);
-  const int64_t i =
-      integer ? std::get<int64_t>(value_) : static_cast<int64_t>(std::get<double>(value_));
   const double f =
       integer ? static_cast<double>(std::get<int64_t>(value_)) : std::get<double>(value_);
   const auto misfit = [&] {
@@ -54,8 +55,15 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
                                                    ", which is no ",
                                                    std::string(DTypeName(arg.dtype()))));
   };
-  if (arg.dtype() == kFloat32) return Tensor::Scalar<float>(static_cast<float>(f)).ToProto();
-  if (!integer && std::nearbyint(f) != f) return misfit();
+  if (arg.dtype() == kFloat32) {
+    const auto narrow = static_cast<float>(f);
+    if (std::isfinite(f) && !std::isfinite(narrow)) return misfit();
+    return Tensor::Scalar<float>(narrow).ToProto();
+  }
+  // Before it is converted: beyond int64, or NaN, that gives any number.
+  if (!integer && !(std::nearbyint(f) == f && f >= -kInt64Range && f < kInt64Range))
+    return misfit();
+  const int64_t i = integer ? std::get<int64_t>(value_) : static_cast<int64_t>(f);
   switch (arg.dtype()) {
     case kInt64:
       return Tensor::Scalar<int64_t>(i).ToProto();
@@ -261,6 +269,11 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     if (given == options.args.end()) {
       return refuse(absl::InvalidArgumentError(
           absl::StrCat("function '", function.name(), "' needs the argument '", arg.name(), "'")));
+    }
+    if (std::any_of(std::next(given), options.args.end(),
+                    [&](const auto& pair) { return pair.first == arg.name(); })) {
+      return refuse(absl::InvalidArgumentError(absl::StrCat(
+          "function '", function.name(), "' is given the argument '", arg.name(), "' twice")));
     }
     auto value = given->second.ToProto(arg);
     if (!value.ok())

@@ -65,8 +65,8 @@ class ArgValue {
   ArgValue(int64_t value) : value_(value) {}        // NOLINT
   ArgValue(bool value) : value_(int64_t{value}) {}  // NOLINT
   ArgValue(const RemoteValue&) : remote_(true) {}   // NOLINT
-  // INVALID_ARGUMENT if the value does not fit the type (a fraction for an integer), or is a
-  // RemoteValue.
+  // INVALID_ARGUMENT if the value does not fit the type (a fraction for an integer; what is beyond
+  // the type's values), or is a RemoteValue.
   absl::StatusOr<pb::TensorProto> ToProto(const pb::ArgProto& arg) const;
 
  private:

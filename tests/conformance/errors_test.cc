@@ -101,6 +101,14 @@ TEST(Conformance, RemoteValueAsArgumentRefused) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Fetch it first")));
 }
 
+TEST(Conformance, ArgumentGivenTwiceRefused) {
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
+  MU_ASSERT_OK_AND_ASSIGN(const Function log, DefineLog(t.c(), "log"));
+  EXPECT_THAT(t.c().Schedule(log, {.args = {{"x", 1}, {"x", -1}}}).Fetch(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("argument 'x' twice")));
+  MU_EXPECT_OK(t.c().Join()) << "that was the report";
+}
+
 TEST(Conformance, UnknownFunctionRefused) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
   EXPECT_THAT(
