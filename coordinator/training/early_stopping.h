@@ -9,6 +9,7 @@
 // on with it.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -20,8 +21,10 @@ namespace mu {
 
 struct EarlyStoppingOptions {
   std::string metric;
-  uint32_t patience = 3;  // so many evaluations in a row without an improvement end training
-  double min_delta = 0;   // what is better by no more than this is no improvement
+  // So many evaluations in a row without an improvement end training. 0 is taken for 1; a trainer
+  // refuses it.
+  uint32_t patience = 3;
+  double min_delta = 0;  // what is better by no more than this is no improvement
   bool restore_best = true;
   Better better = Better::kGreater;  // BetterOf(metric)
 };
@@ -52,7 +55,7 @@ class EarlyStopping {
     }
     return improved;
   }
-  bool stopped() const { return state_.waits >= options_.patience; }
+  bool stopped() const { return state_.waits >= std::max<uint32_t>(1, options_.patience); }
 
   const EarlyStoppingOptions& options() const { return options_; }
   const EarlyStoppingState& state() const { return state_; }

@@ -9,7 +9,8 @@
 
 namespace mu {
 
-// At most one of them is set; none: no evaluation before the end.
+// At most one of them is set, to more than 0, else INVALID_ARGUMENT; none: no evaluation before the
+// end.
 struct EvalEvery {
   uint64_t steps = 0;  // of the job
   uint32_t epochs = 0;

@@ -15,6 +15,7 @@
 #include "coordinator/training/join_with_looks.h"
 #include "coordinator/training/round_ends.h"
 #include "coordinator/training/step_pacer.h"
+#include "coordinator/training/train_check.h"
 
 namespace mu {
 namespace {
@@ -47,6 +48,8 @@ class TrainLoop {
                options.max_gap, options.bounded_staleness) {}
 
   absl::StatusOr<TrainResult> Run();
+  // By Run, which has done nothing.
+  bool refused() const { return refused_; }
   // At its end, what it has done.
   TrainResult Done();
 
@@ -61,6 +64,8 @@ class TrainLoop {
   absl::Status FindPlace();
   void TakeRestored();
   absl::Status CheckSomethingIsLeft() const;
+  // The error says that the options are refused.
+  absl::Status Accept();
   uint64_t TotalSteps(uint64_t epoch, uint64_t left) const;
   uint64_t StepsOfFunction(uint64_t epoch, uint64_t left) const;
   absl::Status FindRoundEnds(uint64_t epoch, uint64_t batches, uint64_t wanted);
@@ -104,6 +109,7 @@ class TrainLoop {
   std::map<uint64_t, size_t> pending_by_epoch_;  // of these, how many
   uint64_t told_epochs_ = 0;                     // of which options_.on_epoch knows
   absl::Time alone_since_ = absl::InfiniteFuture();
+  bool refused_ = false;
   TrainResult result_;
 };
 
@@ -177,6 +183,12 @@ absl::Status TrainLoop::CheckSomethingIsLeft() const {
       "with StartEpoch(data, 0)"));
 }
 
+absl::Status TrainLoop::Accept() {
+  MU_RETURN_IF_ERROR(CheckSomethingIsLeft());
+  return options_.sync.has_value() ? coordinator_.SynchronousRounds(*options_.sync)
+                                   : absl::OkStatus();
+}
+
 // Of the whole job, if `left` steps of this epoch (from 1) are to be scheduled.
 uint64_t TrainLoop::TotalSteps(uint64_t epoch, uint64_t left) const {
   const uint64_t later = options_.epochs - std::min<uint64_t>(options_.epochs, epoch);
@@ -224,6 +236,7 @@ absl::Status TrainLoop::Take(const CompletionQueue::Completion& done) {
   if (mean.ok()) {
     history_.AddLoss(epoch, *mean, values->samples());
   } else if (values->samples() > 0) {
+    coordinator_.Cancel();  // no function has failed: what runs would go on
     return mean.status();
   }
   KeepState();
@@ -364,13 +377,10 @@ absl::Status TrainLoop::TrainEpoch(uint64_t epoch, uint64_t batches) {
 
 absl::StatusOr<TrainResult> TrainLoop::Run() {
   MU_RETURN_IF_ERROR(FindPlace());
-  MU_RETURN_IF_ERROR(CheckSomethingIsLeft());
-  if (rounds_.on() && options_.steps_per_function > 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TrainOptions::steps_per_function is ", options_.steps_per_function,
-                     ", and in synchronous rounds a function has one step; leave it out"));
-  }
-  if (options_.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_.SynchronousRounds(*options_.sync));
+  const absl::Status accepted = Accept();
+  refused_ = !accepted.ok();
+  MU_RETURN_IF_ERROR(accepted);
+  if (options_.on_begin != nullptr) options_.on_begin();
   if (options_.bounded_staleness.has_value())
     coordinator_.BoundStaleness(options_.bounded_staleness);
   TakeRestored();
@@ -408,20 +418,11 @@ TrainResult TrainLoop::Done() {
 absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
                                   const Dataset& dataset, const TrainOptions& options,
                                   const std::function<void(const TrainEvent&)>& on_event) {
-  MU_RETURN_IF_ERROR(coordinator.CheckReads(function, dataset));
-  if (const uint32_t has = dataset.proto().epochs(); has > 0 && options.epochs > has) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "TrainOptions::epochs is ", options.epochs, ", and the data set '", dataset.name(),
-        "' ends after ", has, "; leave out its Epochs(", has, "), or ask for fewer"));
-  }
-  if (!(options.max_gap > 0 && options.max_gap <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("TrainOptions::max_gap is ", options.max_gap,
-                     "; it is a share of the time, above 0 and at most 1"));
-  }
+  MU_RETURN_IF_ERROR(CheckTrainOptions(coordinator, function, dataset, options));
   TrainLoop loop(coordinator, function, dataset, options, on_event);
   absl::StatusOr<TrainResult> result = loop.Run();
-  if (!result.ok() && options.on_failure != nullptr) options.on_failure(loop.Done());
+  if (!result.ok() && !loop.refused() && options.on_failure != nullptr)
+    options.on_failure(loop.Done());
   return result;
 }
 

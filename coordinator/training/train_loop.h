@@ -79,6 +79,8 @@ struct TrainOptions {
   // Called several times a second while the loop waits for results, and with each of them.
   std::function<void()> on_look = nullptr;
   double max_gap = 0.01;  // above 0, at most 1, else INVALID_ARGUMENT; see steps_per_function
+  // Once, when nothing of these options is refused, before anything is scheduled.
+  std::function<void()> on_begin = nullptr;
   // Before an error is returned: what had been done, without `end`. Not where the options are
   // refused.
   std::function<void(const TrainResult&)> on_failure = nullptr;
@@ -104,11 +106,11 @@ struct TrainResult {
   bool unfinished = false;
 };
 
-// The function must read the dataset, which must not end before the epochs asked for
-// (INVALID_ARGUMENT). FAILED_PRECONDITION if all of them have been trained already, in this
-// program: there is nothing to do. The user's state (Coordinator::SetUserState) is then the loop's:
-// it keeps the losses there, and takes them from options.restored. The first error of a function
-// ends it (what runs is cancelled by then).
+// The function must read the dataset, which must not end before the epochs asked for, and return
+// the loss (INVALID_ARGUMENT). FAILED_PRECONDITION if all of them have been trained already, in
+// this program: there is nothing to do. The user's state (Coordinator::SetUserState) is then the
+// loop's: it keeps the losses there, and takes them from options.restored. The first error of a
+// function ends it, and so does a loss that is no float32 scalar (what runs is cancelled by then).
 absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
                                   const Dataset& dataset, const TrainOptions& options,
                                   const std::function<void(const TrainEvent&)>& on_event = nullptr);

@@ -1,10 +1,8 @@
 #include "coordinator/training/trainer.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/steady_now.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
@@ -134,68 +132,11 @@ void Trainer::WarnOfCheckpoints() {
   for (const std::string& warning : warnings) Warn(warning, /*is_logged=*/true);
 }
 
-absl::StatusOr<std::vector<std::string>> Trainer::Metrics() const {
-  if (!options_.evaluation.has_value()) return std::vector<std::string>();
-  MU_ASSIGN_OR_RETURN(
-      const Measurement measurement,
-      Measurement::Create(options_.evaluation->outputs, options_.evaluation->metrics));
-  return measurement.Names();
-}
-
-absl::StatusOr<Better> Trainer::BetterOfComputed(const std::string& metric,
-                                                 const char* option) const {
-  MU_ASSIGN_OR_RETURN(const std::vector<std::string> metrics, Metrics());
-  if (std::find(metrics.begin(), metrics.end(), metric) != metrics.end()) return BetterOf(metric);
-  return absl::InvalidArgumentError(
-      absl::StrCat("FitOptions::", option, ".metric is `", metric, "`, which is not computed; ",
-                   metrics.empty() ? "give the trainer an evaluation"
-                                   : absl::StrCat("computed are ", absl::StrJoin(metrics, ", "))));
-}
-
-absl::Status Trainer::CheckValues(const FitOptions& options) const {
-  if (options.values == EvaluatedValues::kCheckpoint) return absl::OkStatus();
-  std::string why;
-  if (options_.evaluate_checkpoint) {
-    why = "TrainerOptions::evaluate_checkpoint evaluates checkpoints; give one of the two";
-  } else if (!options.beside) {
-    why =
-        "FitOptions::beside is not set: training stands still, and its current values are "
-        "evaluated anyway; set it, or leave out values";
-  } else if (options.keep_best.has_value()) {
-    why = "keep_best keeps the checkpoints that were evaluated; give one of the two";
-  } else if (options.early_stopping.has_value() && options.early_stopping->restore_best) {
-    why =
-        "early_stopping.restore_best brings back the checkpoint that was evaluated; set it to "
-        "false, or leave out values";
-  }
-  if (why.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("FitOptions::values is kCurrent, but ", why));
-}
-
 absl::Status Trainer::Prepare(const FitOptions& options) {
-  if (!options_.evaluation.has_value() && options.eval_every.any()) {
-    return absl::InvalidArgumentError(
-        "FitOptions::eval_every needs TrainerOptions::evaluation, which says what is measured");
-  }
-  if (checkpointer_ == nullptr &&
-      (options.keep_best.has_value() ||
-       (options.early_stopping.has_value() && options.early_stopping->restore_best))) {
-    return absl::InvalidArgumentError(
-        "FitOptions::keep_best and early_stopping.restore_best need TrainerOptions::checkpoints");
-  }
-  MU_RETURN_IF_ERROR(CheckValues(options));
-  const bool elsewhere = options_.evaluate_checkpoint != nullptr;
-  const bool current = options.values == EvaluatedValues::kCurrent;
-  if ((options.beside || elsewhere) && !current && checkpointer_ == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(elsewhere ? "TrainerOptions::evaluate_checkpoint" : "FitOptions::beside",
-                     " needs TrainerOptions::checkpoints: what is evaluated while training "
-                     "goes on is a checkpoint",
-                     elsewhere ? "" : ", unless FitOptions::values is kCurrent"));
-  }
+  MU_RETURN_IF_ERROR(CheckOptions(options));
   stop_ = options.stop;
-  evaluates_beside_ = options.beside || elsewhere;
-  evaluates_current_ = current;
+  evaluates_beside_ = options.beside || options_.evaluate_checkpoint != nullptr;
+  evaluates_current_ = options.values == EvaluatedValues::kCurrent;
   fails_on_error_ = options.fail_on_evaluation_error;
   // What is restored runs again at once.
   if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
@@ -205,9 +146,14 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
   MU_RETURN_IF_ERROR(PrepareKeptBest(options));
   // The job has gone on from a checkpoint with this state, and would do so again.
   if (has_restored_ && kept_ != nullptr) WarnOfMarks(kept_->Complete(history_));
-  MU_RETURN_IF_ERROR(GoOnBeside());
+  return GoOnBeside();
+}
+
+void Trainer::Begin() {
+  begun_ = true;
+  unsaved_ = false;
   MarkBest("");
-  return absl::OkStatus();
+  if (checkpointer_ != nullptr) MarkRunAs(RunStatus::kRunning);
 }
 
 absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
@@ -233,14 +179,13 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   evaluation_failed_ = false;
   trained_ = TrainResult();
   trained_since_ = true;
+  begun_ = false;
   const absl::Status prepared = Prepare(options);
-  if (prepared.ok()) unsaved_ = false;
-  if (prepared.ok() && checkpointer_ != nullptr) MarkRunAs(RunStatus::kRunning);
   absl::StatusOr<FitResult> result = prepared.ok() ? FitPrepared(options) : prepared;
   if (prepared.ok() && evaluation_failed_) SaveAfterError();
   const std::optional<RunStatus> outcome = OutcomeOf(result);
   // Options that are refused say nothing of the run.
-  if (prepared.ok() || !outcome.has_value()) outcome_ = outcome;
+  if (begun_ || !outcome.has_value()) outcome_ = outcome;
   LookAtCluster(/*now=*/true);  // one of them may be why it ends
   return result;
 }
@@ -259,7 +204,12 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
                        .history = &history_,
                        .on_look = [this] { LookAtCluster(); },
                        .max_gap = options.max_gap,
-                       .on_failure = [this](const TrainResult& done) { trained_ = done; }};
+                       .on_begin = [this] { Begin(); },
+                       .on_failure =
+                           [this](const TrainResult& done) {
+                             begun_ = true;  // of data that cannot be read, say
+                             trained_ = done;
+                           }};
   if (DependsOnEvaluation() && !loop.eval_every.any()) loop.eval_every.epochs = 1;
   if (loop.eval_every.any())
     loop.evaluate = [this](const EvaluationPoint& point) { return EvaluateAt(point); };

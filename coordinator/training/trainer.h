@@ -92,7 +92,8 @@ struct TrainerOptions {
   // Whether RUN/run.json says if the run whose checkpoints are in RUN/checkpoints is over, for
   // those who follow it (follow.h). It is over when EndCheckpoints or the trainer's end comes after
   // a Fit that was not stopped: it failed for good, or came to its end and no Save has failed
-  // since. A Fit whose options are refused does not count.
+  // since. A Fit whose options are refused does not count, for whatever reason: also where nothing
+  // is left to train.
   bool marks_run = true;
 };
 
@@ -206,8 +207,13 @@ class Trainer {
   absl::StatusOr<std::vector<std::string>> Metrics() const;
 
  private:
-  absl::Status Prepare(const FitOptions& options);
+  // What can be refused before anything is asked or restored (trainer_options.cc).
+  absl::Status CheckOptions(const FitOptions& options) const;
+  absl::Status CheckEvaluations(const FitOptions& options) const;
   absl::Status CheckValues(const FitOptions& options) const;
+  absl::Status Prepare(const FitOptions& options);
+  // Nothing of the options is refused.
+  void Begin();
   absl::StatusOr<FitResult> FitPrepared(const FitOptions& options);
   absl::Status RestoreIfFound(const FitOptions& options);
   // What early stopping and keep_best know of the job so far, as far as its checkpoints are there
@@ -293,6 +299,7 @@ class Trainer {
   bool trained_since_ = true;         // the last checkpoint that Fit has taken or restored
   std::optional<RunStatus> outcome_;  // of the last Fit; nullopt: the run may go on
   bool unsaved_ = false;              // the last Save after it has failed
+  bool begun_ = false;                // the last Fit was not refused
   RestoredJob restored_;              // that Fit has restored itself
   bool has_restored_ = false;
   std::set<std::string> warned_;

@@ -242,28 +242,6 @@ TEST_F(FollowedTrainerTest, AnEndThatTheSecondTrySavesIsTheEnd) {
   EXPECT_TRUE(RunIsOver(Run()));
 }
 
-// The end of the Fit before it is still the run's.
-TEST_F(FollowedTrainerTest, OptionsThatAreRefusedSayNothingOfTheRun) {
-  const FitOptions refused = {.epochs = 2,
-                              .beside = true,
-                              .values = EvaluatedValues::kCurrent,
-                              .keep_best = KeepBestOptions{.metric = "mae"}};
-  {
-    Trainer trainer(&c(), Options());
-    EXPECT_THAT(trainer.Fit(refused),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("keep_best")));
-  }
-  EXPECT_FALSE(FileExists(Run() + "/run.json")) << "nothing was trained";
-  {
-    Trainer trainer(&c(), Options());
-    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
-    EXPECT_THAT(trainer.Fit(refused),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("keep_best")));
-    EXPECT_FALSE(RunIsOver(Run())) << "the program may ask for something else";
-  }
-  EXPECT_TRUE(RunIsOver(Run()));
-}
-
 // It asks the run's folder: this coordinator need not have heard of the other one.
 TEST_F(FollowedTrainerTest, WhoeverIsReplacedSaysNothingOfTheRun) {
   {

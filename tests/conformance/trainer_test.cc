@@ -119,6 +119,33 @@ TEST_F(TrainerTest, RefusesAGapThatIsNoShare) {
   EXPECT_EQ(Sum(), 0);
 }
 
+TEST_F(TrainerTest, RefusesALossThatTheFunctionDoesNotReturn) {
+  EXPECT_THAT(Train(c(), step_, data_, {.loss = "cost"}).status(),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("'cost', which function 'step' does not")));
+  EXPECT_EQ(Sum(), 0);
+}
+
+TEST_F(TrainerTest, RefusesTwoPeriodsOfEvaluations) {
+  EXPECT_THAT(
+      Train(c(), step_, data_, {.eval_every = {.epochs = 1, .time = absl::Seconds(1)}}).status(),
+      testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                        ::testing::HasSubstr("TrainOptions::eval_every must have one of")));
+  EXPECT_EQ(Sum(), 0);
+}
+
+// No function has failed, so nothing else would end the others.
+TEST_F(TrainerTest, ALossThatIsNoScalarEndsAllThatRuns) {
+  MU_ASSERT_OK_AND_ASSIGN(const Function rows, c().DefineFunction("rows", [&](FunctionBuilder& f) {
+    f.Return("loss", Cast(f.NextBatch(data_)["id"], kFloat32));
+  }));
+  EXPECT_THAT(Train(c(), rows, data_, {.steps_per_function = 1}).status(),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("Mean wants a float32 scalar")));
+  EXPECT_EQ(c().Stats().unfinished, 0u);
+  MU_EXPECT_OK(c().Join());
+}
+
 TEST_F(TrainerTest, EveryRecordOfEveryEpoch) {
   TrainEvent last;
   MU_ASSERT_OK_AND_ASSIGN(const TrainResult result,

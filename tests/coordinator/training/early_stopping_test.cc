@@ -55,6 +55,15 @@ TEST(EarlyStopping, WhatIsNotDefinedIsNoImprovement) {
   EXPECT_TRUE(stopping.stopped());
 }
 
+TEST(EarlyStopping, WithoutPatienceTrainingBeginsAllTheSame) {
+  EarlyStopping stopping({.metric = "auc", .patience = 0});
+  EXPECT_FALSE(stopping.stopped()) << "nothing was evaluated";
+  EXPECT_TRUE(stopping.Observe(0.5, 1, "a"));
+  EXPECT_FALSE(stopping.stopped());
+  EXPECT_FALSE(stopping.Observe(0.5, 2, "b"));
+  EXPECT_TRUE(stopping.stopped());
+}
+
 TEST(EarlyStopping, GoesOnFromItsState) {
   EarlyStopping first({.metric = "auc", .patience = 2});
   first.Observe(0.5, 1, "a");
