@@ -102,8 +102,9 @@ class TrainLoop {
   uint64_t scheduled_ = 0;  // steps of the whole job
   uint64_t total_ = 0;
   uint64_t restored_steps_ = 0;
-  RoundEnds round_ends_;      // of the current epoch
-  uint64_t epoch_steps_ = 0;  // scheduled of this epoch, also by what came before
+  uint64_t earlier_steps_ = 0;  // of the job, by calls before this one
+  RoundEnds round_ends_;        // of the current epoch
+  uint64_t epoch_steps_ = 0;    // scheduled of this epoch, also by what came before
   std::optional<EvaluationSchedule> evaluations_;
   CompletionQueue pending_;                      // tagged with their epochs
   std::map<uint64_t, size_t> pending_by_epoch_;  // of these, how many
@@ -140,7 +141,10 @@ absl::Status TrainLoop::FindPlace() {
 
 void TrainLoop::TakeRestored() {
   told_epochs_ = at_.epoch;
-  if (options_.restored == nullptr) return;
+  if (options_.restored == nullptr) {
+    earlier_steps_ = scheduled_;
+    return;
+  }
   const RestoredJob& restored = *options_.restored;
   if (options_.history == nullptr) {
     history_ = TrainingHistory::Parse(restored.user_state);
@@ -259,8 +263,8 @@ absl::Status TrainLoop::CountSteps(const FunctionResult& values, double mean) {
     result_.samples += values.samples(i);
     if (!on_event_) continue;
     MU_ASSIGN_OR_RETURN(const Tensor loss, values.Get(i, options_.loss));
-    TrainEvent event = {result_.epochs_begun, result_.steps, total_, result_.samples,
-                        *loss.data<float>()};  // a scalar: Mean has seen it
+    TrainEvent event = {result_.epochs_begun, earlier_steps_ + result_.steps, total_,
+                        result_.samples, *loss.data<float>()};  // a scalar: Mean has seen it
     if (i + 1 == last) event.function_loss = mean;
     on_event_(event);
   }

@@ -29,11 +29,12 @@ struct EvaluationPoint {
 // the thread of Train. The steps of a function come together and in their order, functions as they
 // finish.
 struct TrainEvent {
-  uint32_t epoch = 1;        // the newest of which a result came
-  uint64_t steps = 0;        // of which this is the newest
+  uint32_t epoch = 1;  // the newest of which a result came
+  // Of the job, of which this is the newest: those of earlier calls count as the data set has them.
+  uint64_t steps = 0;
   uint64_t total_steps = 0;  // of the whole job; exact within the last epoch, before it nearly so
-  uint64_t samples = 0;
-  double loss = 0;  // of this step
+  uint64_t samples = 0;      // as TrainResult has them
+  double loss = 0;           // of this step
   // With the last step of a function: the mean over its steps, weighted by records
   std::optional<double> function_loss = std::nullopt;
 };
@@ -55,7 +56,8 @@ struct TrainOptions {
   // Rounds of steps whose mean is applied once; nullopt: what Coordinator::SynchronousRounds was
   // told. Where a job is continued, that has to be told before Restore().
   std::optional<RoundRules> sync = std::nullopt;
-  // A job that this one continues: what it did counts, and so does its place in the data.
+  // A job that this one continues: what it did counts, and so does its place in the data. For the
+  // first call after Restore() only: later ones go on with what that has trained.
   const RestoredJob* restored = nullptr;
   // > 0: schedules nothing more and finishes what runs; in rounds without backups it completes the
   // round that has begun first. Where no worker is left, or a server is gone, so that it cannot be
@@ -87,7 +89,7 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-  uint64_t steps = 0;  // with records; also those of a job that was continued
+  uint64_t steps = 0;  // of this call, with records; also those of a job that was continued
   uint64_t samples = 0;
   uint64_t functions = 0;  // of which a result came
   double seconds = 0;      // without those of TrainOptions::evaluate

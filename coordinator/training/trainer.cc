@@ -150,16 +150,16 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
 }
 
 void Trainer::Begin() {
-  begun_ = true;
+  begun_ = has_begun_ = true;
   unsaved_ = false;
   MarkBest("");
   if (checkpointer_ != nullptr) MarkRunAs(RunStatus::kRunning);
 }
 
 absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
-  if (options.restored != nullptr) {
+  if (options.restored != nullptr && !has_begun_) {
     restored_ = *options.restored;
-  } else if (checkpointer_ == nullptr || coordinator_->begun()) {
+  } else if (has_begun_ || checkpointer_ == nullptr || coordinator_->begun()) {
     has_restored_ = false;  // what there is goes on
     return absl::OkStatus();
   } else {

@@ -136,7 +136,8 @@ struct FitOptions {
   std::optional<KeepBestOptions> keep_best = std::nullopt;
   // FitResult::variables, which is a question to each server.
   bool list_variables = false;
-  // A job that the program has restored itself.
+  // A job that the program has restored itself. Later calls take no notice of it: they go on with
+  // what the first one has trained.
   const RestoredJob* restored = nullptr;
   double max_gap = 0.01;  // as TrainOptions has it
 };
@@ -300,6 +301,7 @@ class Trainer {
   std::optional<RunStatus> outcome_;  // of the last Fit; nullopt: the run may go on
   bool unsaved_ = false;              // the last Save after it has failed
   bool begun_ = false;                // the last Fit was not refused
+  bool has_begun_ = false;            // a Fit was not
   RestoredJob restored_;              // that Fit has restored itself
   bool has_restored_ = false;
   std::set<std::string> warned_;

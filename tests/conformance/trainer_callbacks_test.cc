@@ -226,7 +226,7 @@ TEST_F(TrainerCallbacksTest, EpochsAndAStopThatIsAskedFor) {
   EXPECT_THAT(stops, IsEmpty()) << "it came to its end";
   events.clear();
   fit.epochs = 20;
-  stop_at = kRecords / kBatch + 1;  // of this call: in the fourth epoch
+  stop_at = 3 * kRecords / kBatch + 1;  // of the job: in the fourth epoch
   MU_ASSERT_OK_AND_ASSIGN(const FitResult stopped, trainer.Fit(fit));
   EXPECT_TRUE(stopped.train.stopped);
   EXPECT_THAT(stops, ElementsAre(StopReason::kAsked));
@@ -235,6 +235,52 @@ TEST_F(TrainerCallbacksTest, EpochsAndAStopThatIsAskedFor) {
   events.resize(3);
   EXPECT_THAT(events, ElementsAre("epoch 2", "epoch 3", "evaluation 3"));
   EXPECT_LT(stopped.train.steps, 100u);
+}
+
+// Checkpoints are due by them, too.
+TEST_F(TrainerCallbacksTest, StepsAreThoseOfTheJobInTheNextFitAsWell) {
+  TrainerOptions options = Options();
+  options.checkpoints->every_steps = 5;
+  TrainEvent last;
+  options.callbacks.on_step = [&](const TrainEvent& event) { last = event; };
+  Trainer trainer(&c(), std::move(options));
+  for (const uint32_t epochs : {2u, 4u}) {
+    const uint64_t taken = trainer.checkpointer()->taken();
+    MU_ASSERT_OK(trainer.Fit({.epochs = epochs}).status());
+    EXPECT_EQ(last.steps, epochs * uint64_t{kRecords / kBatch});
+    EXPECT_EQ(last.total_steps, last.steps);
+    testing::WaitWhile([&] { return trainer.checkpointer()->taken() == taken; });
+    MU_ASSERT_OK(trainer.Save().status());  // none is due now
+  }
+}
+
+// The next Fit goes on with what the first one has trained, not with what was restored before it.
+TEST_F(TrainerCallbacksTest, AJobThatTheProgramHasRestoredIsTakenUpOnce) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+    MU_ASSERT_OK(trainer.Save().status());
+  }
+  ASSERT_NO_FATAL_FAILURE(Restart());
+  TrainerOptions options = Options();
+  TrainEvent last;
+  options.callbacks.on_step = [&](const TrainEvent& event) { last = event; };
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const RestoredJob restored, c().Restore());
+  FitOptions fit = {.epochs = 2, .eval_every = {.epochs = 1}, .restored = &restored};
+  MU_ASSERT_OK(trainer.Fit(fit).status());
+  EXPECT_EQ(last.steps, 20u);
+  fit.epochs = 3;
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(fit));
+  EXPECT_EQ(last.steps, 30u);
+  EXPECT_EQ(last.total_steps, 30u);
+  std::vector<uint64_t> evaluated;
+  for (const Evaluation& evaluation : result.evaluations) evaluated.push_back(evaluation.steps);
+  EXPECT_THAT(evaluated, ElementsAre(10, 20, 30)) << "each once";
+  ASSERT_THAT(result.train.epochs, SizeIs(3));
+  for (const EpochLoss& epoch : result.train.epochs)
+    EXPECT_EQ(epoch.samples, uint64_t{kRecords}) << epoch.epoch;
+  EXPECT_EQ(Sum(), 3 * kSum);
 }
 
 }  // namespace
