@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/status.h"
 #include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -15,6 +16,25 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr absl::Duration kBetween = absl::Seconds(1);
 
 }  // namespace
+
+// Notes who takes a checkpoint, while it lives. Its thread holds taking_.
+class Checkpointer::Taker {
+ public:
+  explicit Taker(Checkpointer* checkpointer) : checkpointer_(checkpointer) {
+    Note(std::this_thread::get_id());
+  }
+  ~Taker() { Note(std::thread::id()); }
+  Taker(const Taker&) = delete;
+  Taker& operator=(const Taker&) = delete;
+
+ private:
+  void Note(std::thread::id taker) {
+    MutexLock lock(&checkpointer_->mutex_);
+    checkpointer_->taker_ = taker;
+  }
+
+  Checkpointer* const checkpointer_;
+};
 
 Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options)
     : coordinator_(coordinator),
@@ -80,6 +100,7 @@ void Checkpointer::TakeIfDue() {
     MutexLock lock(&mutex_);
     if (stopping_ || !Due()) return;
   }
+  const Taker taker(this);
   const auto taken = Take();
   const absl::Status& status = taken.status();
   // A job that has ended says itself why.
@@ -102,12 +123,24 @@ void Checkpointer::Warn(const std::string& warning) const {
   if (options_.on_warning) options_.on_warning(warning);
 }
 
+absl::Status Checkpointer::CheckIsNoCallback() const {
+  MutexLock lock(&mutex_);
+  if (taker_ != std::this_thread::get_id()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "this is called by the checkpointer while it takes a checkpoint (on_checkpoint, on_taken or "
+      "another callback), and the next one would wait for it for ever; take it when the callback "
+      "has returned, or ask for it with CheckpointerOptions::requests");
+}
+
 absl::StatusOr<std::string> Checkpointer::TakeNow() {
+  MU_RETURN_IF_ERROR(CheckIsNoCallback());
   MutexLock taking(&taking_);
+  const Taker taker(this);
   return Take();
 }
 
 absl::StatusOr<std::string> Checkpointer::TakeWhole() {
+  MU_RETURN_IF_ERROR(CheckIsNoCallback());
   constexpr int kTries = 20;
   absl::Status lost;
   for (int i = 0; i < kTries; ++i) {

@@ -48,7 +48,7 @@ struct CheckpointerOptions {
   std::function<uint64_t()> steps = nullptr;
   // When a checkpoint is complete, before older ones are deleted, on the thread that took it.
   std::function<void(const pb::CheckpointProto& manifest)> before_pruning = nullptr;
-  // After each checkpoint, on the thread that took it.
+  // After each checkpoint, on the thread that took it. Others wait for its end, as for those above.
   std::function<void(const std::string& directory)> on_taken = nullptr;
   // That checkpoints fail, once for each cause, and that they succeed again: a sentence, which is
   // in the log as well (checkpoint_trouble.h). On the thread that took it. Not of TakeNow and
@@ -62,18 +62,22 @@ class Checkpointer {
   Checkpointer(Coordinator* coordinator, CheckpointerOptions options);
   ~Checkpointer();  // waits for a checkpoint under way; takes no other
 
-  // The directory of the new checkpoint.
+  // The directory of the new checkpoint. FAILED_PRECONDITION from a callback of the options, which
+  // is part of taking one: ask for the next with `requests`.
   absl::StatusOr<std::string> TakeNow();
   // The same of what a program ends with: joins, and takes one that holds all of it. A server that
   // is lost in between, or while it is saved, has made finished functions run again: another one is
-  // taken after them. The error of Join.
+  // taken after them. The error of Join. FAILED_PRECONDITION as TakeNow.
   absl::StatusOr<std::string> TakeWhole();
+  // That error.
+  absl::Status CheckIsNoCallback() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string& directory() const { return options_.directory; }
   uint64_t taken() const;
   uint64_t failed() const;
 
  private:
+  class Taker;
   void Run();
   void TakeIfDue();
   absl::StatusOr<std::string> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(taking_);
@@ -95,6 +99,7 @@ class Checkpointer {
   CheckpointTrouble trouble_ ABSL_GUARDED_BY(mutex_);
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread::id taker_ ABSL_GUARDED_BY(mutex_);  // who holds taking_; none: nobody
   std::thread thread_;
 };
 

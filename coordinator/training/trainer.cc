@@ -38,7 +38,12 @@ Trainer::Trainer(Coordinator* coordinator, TrainerOptions options)
   run_ = RunOfCheckpointFolder(folder_);
   // Evaluations have steps, too.
   checkpoints.steps = [this] { return trained_steps_.load(); };
-  if (options_.callbacks.on_checkpoint) checkpoints.on_taken = options_.callbacks.on_checkpoint;
+  if (options_.callbacks.on_checkpoint) {
+    checkpoints.on_taken = [this, before = checkpoints.on_taken](const std::string& directory) {
+      if (before) before(directory);
+      options_.callbacks.on_checkpoint(directory);
+    };
+  }
   checkpoints.on_warning = [this, before = checkpoints.on_warning](const std::string& warning) {
     if (before) before(warning);
     MutexLock lock(&mutex_);
@@ -284,6 +289,7 @@ absl::Status Trainer::Finish(FitResult* result) {
 absl::StatusOr<std::string> Trainer::Save() {
   if (checkpointer_ == nullptr)
     return absl::FailedPreconditionError("the trainer was given no TrainerOptions::checkpoints");
+  MU_RETURN_IF_ERROR(checkpointer_->CheckIsNoCallback());
   absl::StatusOr<std::string> taken = checkpointer_->TakeWhole();
   unsaved_ = !taken.ok();
   WarnOfCheckpoints();  // that they succeed again, say

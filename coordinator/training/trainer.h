@@ -56,7 +56,9 @@ struct TrainerCallbacks {
   std::function<void(const EpochLoss&)> on_epoch = nullptr;
   std::function<void(const Evaluation&)> on_evaluation = nullptr;  // also of Evaluate
   OnEvalProgress on_evaluation_progress = nullptr;
-  // On the thread that took it.
+  // On the thread that took it, which may be the checkpointer's; after
+  // CheckpointerOptions::on_taken. It is part of taking the checkpoint: Save there is
+  // FAILED_PRECONDITION.
   std::function<void(const std::string& directory)> on_checkpoint = nullptr;
   // A daemon was lost; each once, in the order in which they were, and also where Fit ends with an
   // error. Within a second or two, but not while a checkpoint is taken or restored or files are
@@ -182,7 +184,8 @@ class Trainer {
   // ForEachBatch of the data's records in their order. Returns how many there were.
   absl::StatusOr<uint64_t> Predict(const Function& function, const Dataset& data,
                                    ForEachBatchOptions options, const OnEvaluatedBatch& on_batch);
-  // A checkpoint that holds all of it; its folder. FAILED_PRECONDITION without checkpoints.
+  // A checkpoint that holds all of it; its folder. FAILED_PRECONDITION without checkpoints, and
+  // from on_checkpoint.
   absl::StatusOr<std::string> Save();
 
   // Whether the last Fit ended with the error of an evaluation.

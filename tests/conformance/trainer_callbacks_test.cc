@@ -283,5 +283,23 @@ TEST_F(TrainerCallbacksTest, AJobThatTheProgramHasRestoredIsTakenUpOnce) {
   EXPECT_EQ(Sum(), 3 * kSum);
 }
 
+TEST_F(TrainerCallbacksTest, WhoeverHearsOfACheckpointTakesNoOtherThere) {
+  TrainerOptions options = Options();
+  std::vector<std::string> told;
+  options.checkpoints->on_taken = [&](const std::string& directory) {
+    told.push_back("taken " + directory);
+  };
+  Trainer* training = nullptr;
+  options.callbacks.on_checkpoint = [&](const std::string& directory) {
+    told.push_back("checkpoint " + directory);
+    EXPECT_THAT(training->Save(), HasCode(absl::StatusCode::kFailedPrecondition));
+  };
+  Trainer trainer(&c(), std::move(options));
+  training = &trainer;
+  MU_ASSERT_OK(trainer.Fit({}).status());
+  MU_ASSERT_OK_AND_ASSIGN(const std::string saved, trainer.Save());
+  EXPECT_THAT(told, ElementsAre("taken " + saved, "checkpoint " + saved));
+}
+
 }  // namespace
 }  // namespace mu

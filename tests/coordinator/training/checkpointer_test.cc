@@ -20,6 +20,7 @@ using testing::IsOk;
 using testing::MemoryCluster;
 using ::testing::Not;
 using ::testing::SizeIs;
+using testing::StatusIs;
 
 // It may name older ones that have to stay: whoever marks them does so before they are deleted.
 TEST(CheckpointerTest, OlderOnesAreThereUntilItIsKnownWhatTheNewestNames) {
@@ -41,6 +42,30 @@ TEST(CheckpointerTest, OlderOnesAreThereUntilItIsKnownWhatTheNewestNames) {
     EXPECT_THAT(*ListCheckpoints(parent), ElementsAre(newest)) << "the others are deleted then";
     taken.push_back(newest);
   }
+}
+
+// It would wait for itself.
+TEST(CheckpointerTest, ACallbackTakesNoCheckpoint) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto cluster,
+                          MemoryCluster::Start(1, 1, std::make_shared<FaultPlan>(1)));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK(c.CreateVariable({.name = "values", .shape = Shape({8})}).status());
+  Checkpointer* taking = nullptr;
+  std::vector<absl::Status> answers;
+  CheckpointerOptions options = {.directory = cluster->directory() + "/checkpoints",
+                                 .every = absl::InfiniteDuration()};
+  options.on_taken = [&](const std::string&) {
+    answers.push_back(taking->TakeNow().status());
+    answers.push_back(taking->TakeWhole().status());
+  };
+  Checkpointer checkpointer(&c, options);
+  taking = &checkpointer;
+  c.StartFresh();
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  const auto refused = StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("callback"));
+  EXPECT_THAT(answers, ElementsAre(refused, refused));
+  EXPECT_EQ(checkpointer.taken(), 1u);
+  MU_EXPECT_OK(checkpointer.TakeWhole()) << "nobody takes one any more";
 }
 
 // The disk is full, say: here a file takes the folder's place.
