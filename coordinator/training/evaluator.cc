@@ -44,6 +44,11 @@ class Pass {
   };
 
   absl::Status CheckStop();
+  bool Stopping() const { return options_.stop != nullptr && options_.stop->load() > 0; }
+  // All of the data, once.
+  absl::Status ReadAll(const Function& function);
+  // Waits for what is in flight, unless there was a stop, which says what becomes of it.
+  void LetEnd();
   absl::Status Emit(BatchValues batch);
   // Those of the lease that stand before a record of the batch or, at the lease's end, behind it.
   std::vector<MarkedRecord> MarkedIn(BatchValues* batch);
@@ -72,7 +77,7 @@ class Pass {
 };
 
 absl::Status Pass::CheckStop() {
-  if (options_.stop == nullptr || options_.stop->load() == 0) return absl::OkStatus();
+  if (!Stopping()) return absl::OkStatus();
   if (options_.cancel) coordinator_.Cancel(options_.group);
   return absl::CancelledError("stopped");
 }
@@ -170,7 +175,15 @@ absl::Status Pass::Join() {
   });
 }
 
-absl::StatusOr<uint64_t> Pass::Run(const Function& function) {
+void Pass::LetEnd() {
+  if (options_.group.made() && !Stopping()) coordinator_.Cancel(options_.group);
+  while (!pending_.empty() && !Stopping()) {
+    if (options_.on_look) options_.on_look();
+    pending_.Next(kLook);
+  }
+}
+
+absl::Status Pass::ReadAll(const Function& function) {
   uint64_t scheduled = 0;
   while (scheduled < total_) {
     MU_RETURN_IF_ERROR(CheckStop());
@@ -185,7 +198,16 @@ absl::StatusOr<uint64_t> Pass::Run(const Function& function) {
     MU_RETURN_IF_ERROR(TakeResults(2 * in_flight * static_cast<size_t>(workers)));
   }
   MU_RETURN_IF_ERROR(TakeResults(1));
-  MU_RETURN_IF_ERROR(Join());
+  return Join();
+}
+
+absl::StatusOr<uint64_t> Pass::Run(const Function& function) {
+  if (absl::Status read = ReadAll(function); !read.ok()) {
+    // A function's error has ended the others. The caller's has not, and what still reads the data
+    // would be in the way of the next pass.
+    LetEnd();
+    return read;
+  }
   if (batches_emitted_ != total_ || records_emitted_ != records_) {
     return absl::InternalError(absl::StrCat(
         "results are missing at the end of an evaluation: values of ", batches_emitted_, " of ",

@@ -43,7 +43,9 @@ using OnEvalProgress = std::function<void(uint64_t steps, uint64_t total)>;
 
 // Returns how many records there were, each of which was in one call of `on_batch`. CANCELLED if
 // stopped; INVALID_ARGUMENT for a function that does not read this data set, and for a returned
-// value that is not one for each record; INTERNAL with the numbers if results are missing.
+// value that is not one for each record; INTERNAL with the numbers if results are missing. After
+// the error of `on_batch` no function of it runs any more: those in flight are waited for, those of
+// a group cancelled.
 absl::StatusOr<uint64_t> ForEachBatch(Coordinator& coordinator, const Function& function,
                                       const Dataset& dataset, const ForEachBatchOptions& options,
                                       const OnEvaluatedBatch& on_batch,

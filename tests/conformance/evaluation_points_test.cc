@@ -294,5 +294,24 @@ TEST_F(EvaluationPointsTest, OneFolderIsSavedAgainAndAgain) {
       << "the link, its folder, and the one before, which servers may go back to";
 }
 
+// Else those that still read the data would stand in the way of the next one.
+TEST_F(EvaluationPointsTest, AfterACallersErrorNoFunctionOfAnEvaluationRuns) {
+  MU_ASSERT_OK_AND_ASSIGN(const Function slow, DefineSlow());
+  const auto fails = [](const EvaluatedBatch&) { return absl::DataLossError("the disk is full"); };
+  const auto counts = [](const EvaluatedBatch&) { return absl::OkStatus(); };
+  ForEachBatchOptions options = {.returns = {"prediction"}, .steps_per_function = 1};
+  EXPECT_THAT(ForEachBatch(c(), slow, test_, options, fails),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("the disk is full")));
+  EXPECT_EQ(c().Stats().unfinished, 0u);
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t records,
+                          ForEachBatch(c(), forward_, test_, options, counts));
+  EXPECT_EQ(records, uint64_t{kRecords});
+  // The same in a group, which does not wait.
+  MU_ASSERT_OK_AND_ASSIGN(options.group, c().CreateGroup());
+  EXPECT_THAT(ForEachBatch(c(), slow, test_, options, fails), HasCode(absl::StatusCode::kDataLoss));
+  MU_ASSERT_OK(c().Join(options.group));
+  MU_EXPECT_OK(ForEachBatch(c(), forward_, test_, options, counts).status());
+}
+
 }  // namespace
 }  // namespace mu

@@ -292,7 +292,6 @@ TEST_F(TrainerTest, AnEvaluationWantsAValueForEachRecord) {
   EXPECT_THAT(evaluate("one", false),
               testing::StatusIs(absl::StatusCode::kInvalidArgument,
                                 ::testing::HasSubstr("must give one value for each")));
-  c().Cancel();
   MU_ASSERT_OK_AND_ASSIGN(const uint64_t records, evaluate("each", true));
   EXPECT_EQ(records, static_cast<uint64_t>(kRecords));
 }
