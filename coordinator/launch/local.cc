@@ -1,6 +1,3 @@
-#include <unistd.h>
-
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
@@ -10,6 +7,7 @@
 #include "coordinator/launch/cluster_options.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/launch/local_daemons.h"
+#include "coordinator/launch/run_folder.h"
 #include "coordinator/launch/send_home.h"
 #include "coordinator/launch/stop_watcher.h"
 
@@ -56,9 +54,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
     MU_ASSIGN_OR_RETURN(chaos, ChaosPlan::Parse(options.chaos));
   }
   if (options.job_dir.empty()) {
-    options.job_dir = absl::StrCat(
-        "runs/", options.name, "-",
-        absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()), "-", getpid());
+    MU_ASSIGN_OR_RETURN(options.job_dir, MakeRunFolder("runs", options.name, absl::Now()));
   }
   MU_ASSIGN_OR_RETURN(options.job_dir, AbsolutePath(options.job_dir));
   MU_RETURN_IF_ERROR(MakeDirectories(options.job_dir + "/logs"));
