@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/all_finite.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
 #include "psserver/held.h"
-#include "psserver/optimizer/all_finite.h"
 
 namespace mu {
 namespace {

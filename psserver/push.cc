@@ -5,13 +5,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/all_finite.h"
 #include "common/base/flush_denormals.h"
 #include "common/base/status.h"
 #include "common/exec/gemm.h"
 #include "common/optimizer/staleness.h"
 #include "common/tensor/dtype.h"
 #include "psserver/held.h"
-#include "psserver/optimizer/all_finite.h"
 #include "psserver/product.h"
 #include "psserver/store/add_elements.h"
 

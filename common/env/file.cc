@@ -52,18 +52,6 @@ absl::StatusCode CodeOf(int error) {
   }
 }
 
-absl::Status WriteAll(int fd, absl::string_view contents, const std::string& path) {
-  while (!contents.empty()) {
-    const ssize_t n = write(fd, contents.data(), contents.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return ErrnoToStatus(errno, "write", path);
-    }
-    contents.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status WriteSynced(const std::string& path, int flags, absl::string_view contents) {
   UniqueFd fd(open(path.c_str(), flags | O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   if (!fd.valid()) return ErrnoToStatus(errno, "create", path);
@@ -75,6 +63,18 @@ absl::Status WriteSynced(const std::string& path, int flags, absl::string_view c
 }
 
 }  // namespace
+
+absl::Status WriteAll(int fd, absl::string_view contents, const std::string& path) {
+  while (!contents.empty()) {
+    const ssize_t n = write(fd, contents.data(), contents.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoToStatus(errno, "write", path);
+    }
+    contents.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ErrnoToStatus(int error, absl::string_view doing, absl::string_view path) {
   absl::Status status(CodeOf(error),

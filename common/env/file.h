@@ -33,6 +33,9 @@ bool DirectoryExists(const std::string& path);
 
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
+// All of it, to where the descriptor is; `path` for the message.
+absl::Status WriteAll(int fd, absl::string_view contents, const std::string& path);
+
 // Readers see the old contents or the new ones, whole, also after a crash: written beside the path,
 // synced, renamed.
 absl::Status WriteFileAtomic(const std::string& path, absl::string_view contents);

@@ -1,14 +1,9 @@
 // Finding NaNs and infinities.
 #pragma once
 
-#include <cstdint>
-
 #include "common/exec/kernel.h"
 
 namespace mu {
-
-// Whether all of x[0..n) are finite.
-bool AllFinite(const float* x, int64_t n);
 
 // True for values without floats.
 bool AllFinite(const View& view);

@@ -63,7 +63,7 @@ grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
   arguments.SetInt(GRPC_ARG_DNS_ARES_QUERY_TIMEOUT_MS, 3000);
   // A connection per Channel, so that several channels to one address do not wait for each other.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // We retry where that is safe, see common/rpc/retry.h.
+  // We retry where that is safe.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);

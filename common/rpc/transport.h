@@ -41,7 +41,7 @@ struct CallOptions {
 };
 
 // A connection to one address; connects lazily and again after it was lost. While there is no
-// connection calls fail at once with UNAVAILABLE (common/rpc/retry.h tries again). Thread safe.
+// connection calls fail at once with UNAVAILABLE (whoever may repeat the call does). Thread safe.
 class Channel {
  public:
   // Cancels the calls under way; their callbacks come soon, maybe after the destructor has

@@ -6,9 +6,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/all_finite.h"
 #include "common/base/status.h"
 #include "common/checkpoint/safetensors.h"
-#include "common/exec/finite.h"
 
 namespace mu {
 namespace {
@@ -118,7 +118,8 @@ absl::StatusOr<uint64_t> ImportTable(Coordinator& coordinator, const EmbeddingTa
     return absl::InvalidArgumentError(absl::StrCat(path, " has row ", *twice, " twice"));
   // Twice: nothing of a bad file is assigned.
   MU_RETURN_IF_ERROR(ForEachPiece(file, table, *values, [&](size_t begin, const Tensor& part) {
-    if (AllFinite(part.data<float>(), part.elements())) return absl::OkStatus();
+    if (AllFinite(part.data<float>(), static_cast<size_t>(part.elements())))
+      return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": \"", table.name(), "\" holds NaN or infinity in its rows ", begin, " to ",
         begin + static_cast<size_t>(part.shape()[0]) - 1, "; nothing of it was assigned"));

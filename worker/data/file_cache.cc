@@ -60,16 +60,6 @@ UniqueFd OpenCopy(const std::string& copy, const std::string& lock) {
   return fd;
 }
 
-absl::Status WriteAll(int fd, absl::string_view data, const std::string& path) {
-  while (!data.empty()) {
-    const ssize_t n = write(fd, data.data(), data.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "write", path);
-    data.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 FileCache::FileCache(std::string directory, uint64_t capacity_bytes)

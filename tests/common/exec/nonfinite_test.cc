@@ -3,7 +3,6 @@
 
 #include "common/base/status.h"
 #include "common/exec/executor.h"
-#include "common/exec/finite.h"
 #include "tests/testing/fake_parameters.h"
 #include "tests/testing/graph_maker.h"
 #include "tests/testing/matchers.h"
@@ -19,23 +18,6 @@ using Ref = GraphMaker::Ref;
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
-
-TEST(FiniteTest, FindsOneBadElementAnywhere) {
-  for (int64_t n = 1; n < 70; ++n) {
-    Tensor x(kFloat32, {n});
-    std::fill_n(x.data<float>(), n, std::numeric_limits<float>::max());
-    EXPECT_TRUE(AllFinite(x.data<float>(), n));
-    for (int64_t i = 0; i < n; ++i) {
-      for (const float bad : {kNan, kInf, -kInf}) {
-        const float good = x.data<float>()[i];
-        x.data<float>()[i] = bad;
-        EXPECT_FALSE(AllFinite(x.data<float>(), n)) << n << " " << i;
-        x.data<float>()[i] = good;
-      }
-    }
-  }
-  EXPECT_TRUE(AllFinite(nullptr, 0));
-}
 
 class NonFiniteTest : public ::testing::Test {
  protected:

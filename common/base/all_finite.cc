@@ -1,4 +1,4 @@
-#include "psserver/optimizer/all_finite.h"
+#include "common/base/all_finite.h"
 
 #include <immintrin.h>
 
