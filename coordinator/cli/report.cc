@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -94,6 +96,74 @@ Json BestCheckpointsOf(const RunReport& report) {
   return best;
 }
 
+Json FailuresOf(const RunReport& report) {
+  Json failures = Json::array();
+  for (const Failure& failure : report.failures) {
+    failures.push_back(
+        {{"role", failure.role},
+         {"index", failure.index},
+         {"kind", failure.kind},
+         {"at_seconds", Number(failure.at_seconds)},
+         {"detected_ms", Number(failure.detected_ms)},
+         {"detection_latency_ms", Number(failure.detection_latency_ms)},
+         {"recovered_ms", failure.recovered_ms < 0 ? Json() : Number(failure.recovered_ms)},
+         {"steps_repeated", failure.steps_repeated},
+         {"updates_rolled_back", failure.updates_rolled_back},
+         {"samples_repeated", failure.samples_repeated},
+         {"message", failure.message}});
+  }
+  return failures;
+}
+
+void AddFailure(const Failure& failure, RoleFailureTotals* totals) {
+  // Who takes its leave has not failed.
+  const bool left = failure.kind == "left";
+  (left ? totals->left : totals->failures) += 1;
+  totals->steps_repeated += failure.steps_repeated;
+  totals->updates_rolled_back += failure.updates_rolled_back;
+  totals->samples_repeated += failure.samples_repeated;
+  if (failure.recovered_ms < 0) return;
+  totals->recovered += left ? 0 : 1;
+  totals->recovery_ms += failure.recovered_ms;
+  totals->longest_recovery_ms = std::max(totals->longest_recovery_ms, failure.recovered_ms);
+}
+
+Json FailureTotalsOf(const RunReport& report) {
+  const UnlistedFailureTotals& unlisted = report.unlisted_failures;
+  uint64_t counted = unlisted.failures, left = unlisted.left, steps = unlisted.steps_repeated,
+           updates = unlisted.updates_rolled_back, samples = unlisted.samples_repeated;
+  double without_progress_ms = unlisted.without_progress_ms;
+  std::map<std::string, RoleFailureTotals> roles = unlisted.by_role;
+  for (const Failure& failure : report.failures) {
+    (failure.kind == "left" ? left : counted) += 1;
+    steps += failure.steps_repeated;
+    updates += failure.updates_rolled_back;
+    samples += failure.samples_repeated;
+    if (failure.role == "psserver") without_progress_ms += std::max(0.0, failure.recovered_ms);
+    AddFailure(failure, &roles[failure.role]);
+  }
+  Json by_role = Json::object();
+  for (const auto& [role, of] : roles) {
+    if (of.failures + of.left == 0) continue;
+    by_role[role] = {{"failures", of.failures},
+                     {"left", of.left},
+                     {"recovered", of.recovered},
+                     {"recovery_ms", Number(of.recovery_ms)},
+                     {"longest_recovery_ms", Number(of.longest_recovery_ms)},
+                     {"steps_repeated", of.steps_repeated},
+                     {"updates_rolled_back", of.updates_rolled_back},
+                     {"samples_repeated", of.samples_repeated}};
+  }
+  Json totals = {
+      {"failures", counted},         {"left", left},
+      {"steps_repeated", steps},     {"updates_rolled_back", updates},
+      {"samples_repeated", samples}, {"without_progress_ms", Number(without_progress_ms)},
+      {"by_role", by_role}};
+  if (const uint64_t missing = unlisted.failures + unlisted.left; missing > 0)
+    totals["not_listed"] = missing;
+  return totals;
+}
+
 }  // namespace
 
 std::string ReportToJson(const RunReport& report) {
@@ -117,37 +187,8 @@ std::string ReportToJson(const RunReport& report) {
   json["best_checkpoints"] = BestCheckpointsOf(report);
   json["eval"] = EvalOf(report);
   json["warnings"] = report.warnings;
-  json["failures"] = Json::array();
-  const UnlistedFailureTotals& unlisted = report.unlisted_failures;
-  uint64_t counted = unlisted.failures, left = unlisted.left, steps = unlisted.steps_repeated,
-           updates = unlisted.updates_rolled_back, samples = unlisted.samples_repeated;
-  double without_progress_ms = unlisted.without_progress_ms;
-  for (const Failure& failure : report.failures) {
-    // Who takes its leave has not failed.
-    (failure.kind == "left" ? left : counted) += 1;
-    steps += failure.steps_repeated;
-    updates += failure.updates_rolled_back;
-    samples += failure.samples_repeated;
-    if (failure.role == "psserver") without_progress_ms += std::max(0.0, failure.recovered_ms);
-    json["failures"].push_back(
-        {{"role", failure.role},
-         {"index", failure.index},
-         {"kind", failure.kind},
-         {"at_seconds", Number(failure.at_seconds)},
-         {"detected_ms", Number(failure.detected_ms)},
-         {"detection_latency_ms", Number(failure.detection_latency_ms)},
-         {"recovered_ms", failure.recovered_ms < 0 ? Json() : Number(failure.recovered_ms)},
-         {"steps_repeated", failure.steps_repeated},
-         {"updates_rolled_back", failure.updates_rolled_back},
-         {"samples_repeated", failure.samples_repeated},
-         {"message", failure.message}});
-  }
-  json["failure_totals"] = {
-      {"failures", counted},         {"left", left},
-      {"steps_repeated", steps},     {"updates_rolled_back", updates},
-      {"samples_repeated", samples}, {"without_progress_ms", Number(without_progress_ms)}};
-  if (const uint64_t missing = unlisted.failures + unlisted.left; missing > 0)
-    json["failure_totals"]["not_listed"] = missing;
+  json["failures"] = FailuresOf(report);
+  json["failure_totals"] = FailureTotalsOf(report);
   json["backup_runs"] = {{"runs", report.backup_runs},
                          {"steps_repeated", report.backup_steps_repeated},
                          {"samples_repeated", report.backup_samples_repeated}};

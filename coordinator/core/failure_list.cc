@@ -1,5 +1,6 @@
 #include "coordinator/core/failure_list.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace mu {
@@ -21,18 +22,40 @@ size_t FailureList::Add(MemberFailure failure, const std::function<void(size_t)>
 }
 
 void FailureList::Unlist(const MemberFailure& failure) {
-  (failure.kind == "left" ? unlisted_.left : unlisted_.failures) += 1;
-  unlisted_.steps_repeated += failure.steps_repeated;
-  unlisted_.samples_repeated += failure.samples_repeated;
-  unlisted_.updates_rolled_back += failure.updates_rolled_back;
-  if (failure.role != pb::ROLE_PSSERVER) return;
-  ++unlisted_.servers;
+  RoleFailures& role = UnlistedOf(failure.role);
+  const bool left = failure.kind == "left";
+  (left ? role.left : role.failures) += 1;
+  role.steps_repeated += failure.steps_repeated;
+  role.samples_repeated += failure.samples_repeated;
+  role.updates_rolled_back += failure.updates_rolled_back;
   if (failure.recovered_seconds >= 0) {
-    unlisted_.without_progress_seconds += failure.recovered_seconds;
-  } else {
+    role.recovered += left ? 0 : 1;
+    role.recovery_seconds += failure.recovered_seconds;
+    role.longest_recovery_seconds =
+        std::max(role.longest_recovery_seconds, failure.recovered_seconds);
+  } else if (failure.role == pb::ROLE_PSSERVER) {
+    // Failures leave the list in the order in which they came.
+    if (waiting_ == 0) waiting_first_ = failure.at_seconds;
     ++waiting_;
+    waiting_left_ += left ? 1 : 0;
     waiting_since_ += failure.at_seconds;
   }
+}
+
+UnlistedFailures FailureList::unlisted() const {
+  UnlistedFailures sum;
+  sum.of_workers = unlisted_workers_;
+  sum.of_servers = unlisted_servers_;
+  for (const RoleFailures* role : {&unlisted_workers_, &unlisted_servers_}) {
+    sum.failures += role->failures;
+    sum.left += role->left;
+    sum.steps_repeated += role->steps_repeated;
+    sum.samples_repeated += role->samples_repeated;
+    sum.updates_rolled_back += role->updates_rolled_back;
+  }
+  sum.servers = unlisted_servers_.failures + unlisted_servers_.left;
+  sum.without_progress_seconds = unlisted_servers_.recovery_seconds;
+  return sum;
 }
 
 MemberFailure* FailureList::Find(size_t number) {
@@ -41,9 +64,9 @@ MemberFailure* FailureList::Find(size_t number) {
   return from_end <= last_.size() ? &last_[last_.size() - from_end] : nullptr;
 }
 
-FailureCosts& FailureList::CostsOf(size_t number) {
+FailureCosts& FailureList::CostsOf(size_t number, pb::Role role) {
   MemberFailure* const failure = Find(number);
-  return failure != nullptr ? static_cast<FailureCosts&>(*failure) : unlisted_;
+  return failure != nullptr ? static_cast<FailureCosts&>(*failure) : UnlistedOf(role);
 }
 
 void FailureList::Recovered(size_t number, double now) {
@@ -53,8 +76,15 @@ void FailureList::Recovered(size_t number, double now) {
 }
 
 void FailureList::ServersBack(double now, const std::function<void(const MemberFailure&)>& back) {
-  unlisted_.without_progress_seconds += static_cast<double>(waiting_) * now - waiting_since_;
+  if (waiting_ > 0) {
+    RoleFailures& servers = unlisted_servers_;
+    servers.recovered += waiting_ - waiting_left_;
+    servers.recovery_seconds += static_cast<double>(waiting_) * now - waiting_since_;
+    servers.longest_recovery_seconds =
+        std::max(servers.longest_recovery_seconds, now - waiting_first_);
+  }
   waiting_ = 0;
+  waiting_left_ = 0;
   waiting_since_ = 0;
   const auto recover = [&](MemberFailure& failure) {
     if (failure.role != pb::ROLE_PSSERVER || failure.recovered_seconds >= 0) return;

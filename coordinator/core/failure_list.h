@@ -45,12 +45,24 @@ struct MemberFailure : FailureCosts {
   uint64_t number = 0;  // from 0, of all that this coordinator has seen; set by FailureList
 };
 
+// Sums over failures of one role.
+struct RoleFailures : FailureCosts {
+  uint64_t failures = 0;  // without those that left
+  uint64_t left = 0;
+  // Of `failures`, those after which work went on; of workers only where it did so while the
+  // failure was listed.
+  uint64_t recovered = 0;
+  double recovery_seconds = 0;          // until then; of those that left as well
+  double longest_recovery_seconds = 0;  // of these times
+};
+
 // Sums over failures that are not listed.
 struct UnlistedFailures : FailureCosts {
   uint64_t failures = 0;  // without those that left
   uint64_t left = 0;
   uint64_t servers = 0;                 // of both
   double without_progress_seconds = 0;  // of servers
+  RoleFailures of_workers, of_servers;  // the same by role
 };
 
 class FailureList {
@@ -65,30 +77,36 @@ class FailureList {
   size_t size() const { return added_; }  // all that were ever added
   // Null if it is not listed any more.
   MemberFailure* Find(size_t number);
-  // For adding up what a failure cost; of one that is not listed any more, with those of the
-  // others.
-  FailureCosts& CostsOf(size_t number);
+  // For adding up what a failure of that role cost; of one that is not listed any more, with those
+  // of the others of its role.
+  FailureCosts& CostsOf(size_t number, pb::Role role);
   void Recovered(size_t number, double now);
   // All servers serve again. Calls `back` with each listed failure that is over with that.
   void ServersBack(double now, const std::function<void(const MemberFailure&)>& back);
 
   // Oldest first.
   std::vector<MemberFailure> Listed() const;
-  const UnlistedFailures& unlisted() const { return unlisted_; }
+  UnlistedFailures unlisted() const;
   // Newest first, until `visit` returns false.
   void VisitListed(const std::function<bool(MemberFailure&)>& visit);
 
  private:
   void Unlist(const MemberFailure& failure);
+  RoleFailures& UnlistedOf(pb::Role role) {
+    return role == pb::ROLE_PSSERVER ? unlisted_servers_ : unlisted_workers_;
+  }
 
   const size_t most_first_, most_last_;
   size_t added_ = 0;
   std::vector<MemberFailure> first_;
   std::deque<MemberFailure> last_;  // the newest has the number added_ - 1
-  UnlistedFailures unlisted_;
-  // Servers among these that are not back: how many, and the sum of the times of their loss.
+  RoleFailures unlisted_workers_, unlisted_servers_;
+  // Servers among these that are not back: how many, how many of them left, the sum of the times of
+  // their loss, and the first of these times.
   size_t waiting_ = 0;
+  size_t waiting_left_ = 0;
   double waiting_since_ = 0;
+  double waiting_first_ = 0;
 };
 
 }  // namespace mu

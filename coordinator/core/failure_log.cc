@@ -35,8 +35,7 @@ void FailureLog::ServerLost(MemberFailure failure, bool first) {
 // What a restore counted too little, results add later, to the recovery of then: so the debt moves
 // there.
 int64_t FailureLog::TakeDebt() {
-  int64_t& debt =
-      recovering_.has_value() ? failures_.CostsOf(*recovering_).updates_rolled_back : debt_;
+  int64_t& debt = RolledBackOfRecovery();
   return debt < 0 ? std::exchange(debt, 0) : 0;
 }
 
@@ -71,7 +70,7 @@ void FailureLog::StepDone(FunctionId function, const StepOutcome& step, const Re
   }
   for (const size_t failure : lost->second) failures_.Recovered(failure, now);
   if (repeated) {
-    FailureCosts& latest = failures_.CostsOf(lost->second.back());
+    FailureCosts& latest = failures_.CostsOf(lost->second.back(), pb::ROLE_WORKER);
     ++latest.steps_repeated;
     latest.samples_repeated += step.samples;
   }
@@ -119,7 +118,7 @@ void FailureLog::FunctionOver(FunctionId function, bool finished, double now) {
 
 void FailureLog::RolledBack(const FunctionQueue::RolledBack& back) {
   if (!recovering_.has_value()) return;
-  FailureCosts& costs = failures_.CostsOf(*recovering_);
+  FailureCosts& costs = failures_.CostsOf(*recovering_, pb::ROLE_PSSERVER);
   costs.steps_repeated += back.steps;
   costs.samples_repeated += back.samples;
 }
@@ -162,10 +161,13 @@ void FailureLog::Continue(const std::vector<uint64_t>& held,
   NoteRolledBack(before);
 }
 
+int64_t& FailureLog::RolledBackOfRecovery() {
+  if (!recovering_.has_value()) return debt_;
+  return failures_.CostsOf(*recovering_, pb::ROLE_PSSERVER).updates_rolled_back;
+}
+
 void FailureLog::NoteRolledBack(int64_t before) {
-  int64_t& noted =
-      recovering_.has_value() ? failures_.CostsOf(*recovering_).updates_rolled_back : debt_;
-  noted += updates_.rolled_back() - before;
+  RolledBackOfRecovery() += updates_.rolled_back() - before;
 }
 
 std::vector<MemberFailure> FailureLog::ServersBack(double now) {

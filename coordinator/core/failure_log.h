@@ -32,7 +32,7 @@ class FailureLog {
       : failures_(first, last) {}
 
   std::vector<MemberFailure> failures() const { return failures_.Listed(); }
-  const UnlistedFailures& unlisted() const { return failures_.unlisted(); }
+  UnlistedFailures unlisted() const { return failures_.unlisted(); }
   const BackupRuns& backup_runs() const { return backup_runs_; }
 
   void WorkerLost(MemberFailure failure, const std::vector<FunctionId>& running);
@@ -83,6 +83,8 @@ class FailureLog {
   // Nobody waits for the function's results because of these failures any more.
   void WaitsNoMore(const std::vector<size_t>& failures);
   void CountBackupStep(const StepOutcome& step);
+  // Where updates that are rolled back are noted now.
+  int64_t& RolledBackOfRecovery();
   void NoteRolledBack(int64_t before);
   int64_t TakeDebt();
 

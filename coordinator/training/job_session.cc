@@ -119,6 +119,17 @@ absl::Status JobSession::NothingRead(const std::string& data) const {
 
 namespace {
 
+RoleFailureTotals TotalsOf(const RoleFailures& failures) {
+  return {failures.failures,
+          failures.left,
+          failures.recovered,
+          failures.recovery_seconds * 1e3,
+          failures.longest_recovery_seconds * 1e3,
+          failures.steps_repeated,
+          static_cast<uint64_t>(std::max<int64_t>(0, failures.updates_rolled_back)),
+          failures.samples_repeated};
+}
+
 StalenessReport StalenessReportOf(const StalenessCounts& counts) {
   StalenessReport report;
   report.steps = counts.steps;
@@ -171,7 +182,8 @@ absl::Status JobSession::Finish(RunReport* report, bool over) {
       unlisted.steps_repeated,
       static_cast<uint64_t>(std::max<int64_t>(0, unlisted.updates_rolled_back)),
       unlisted.samples_repeated,
-      unlisted.without_progress_seconds * 1e3};
+      unlisted.without_progress_seconds * 1e3,
+      {{"worker", TotalsOf(unlisted.of_workers)}, {"psserver", TotalsOf(unlisted.of_servers)}}};
   absl::Status written;
   if (!options_.trace_file.empty()) written = telemetry_->WriteTrace(options_.trace_file);
   telemetry_.reset();

@@ -91,7 +91,19 @@ struct Failure {
   uint64_t samples_repeated = 0;
 };
 
-// Sums over failures that are not listed one by one, see cluster/failure_list.h.
+// Sums over failures of one role.
+struct RoleFailureTotals {
+  uint64_t failures = 0;  // without those that left
+  uint64_t left = 0;
+  uint64_t recovered = 0;  // of `failures`, those after which work went on
+  double recovery_ms = 0;  // until then, summed; of those that left as well
+  double longest_recovery_ms = 0;
+  uint64_t steps_repeated = 0;
+  uint64_t updates_rolled_back = 0;
+  uint64_t samples_repeated = 0;
+};
+
+// Sums over failures that are not listed one by one, see core/failure_list.h.
 struct UnlistedFailureTotals {
   uint64_t failures = 0;
   uint64_t left = 0;
@@ -99,6 +111,7 @@ struct UnlistedFailureTotals {
   uint64_t updates_rolled_back = 0;
   uint64_t samples_repeated = 0;
   double without_progress_ms = 0;
+  std::map<std::string, RoleFailureTotals> by_role;  // worker, psserver; the same again
 };
 
 struct PartTime {

@@ -155,6 +155,47 @@ TEST(ReportTest, SaysHowItWentByEpochAndByEvaluation) {
     EXPECT_EQ(none[list], nlohmann::json::array()) << list;
 }
 
+TEST(ReportTest, SumsUpFailuresByRoleAlsoThoseThatAreNotListed) {
+  RunReport report = SomeReport();
+  report.failures = {
+      {.role = "worker", .kind = "died", .recovered_ms = 250, .steps_repeated = 2},
+      {.role = "worker", .kind = "left"},
+      {.role = "psserver", .kind = "silent", .recovered_ms = 1500, .updates_rolled_back = 8}};
+  const auto listed = nlohmann::json::parse(ReportToJson(report))["failure_totals"];
+  EXPECT_EQ(listed["failures"], 2);
+  EXPECT_FALSE(listed.contains("not_listed"));
+  EXPECT_EQ(listed["by_role"], nlohmann::json::parse(R"({
+      "worker": {"failures": 1, "left": 1, "recovered": 1, "recovery_ms": 250.0,
+                 "longest_recovery_ms": 250.0, "steps_repeated": 2, "updates_rolled_back": 0,
+                 "samples_repeated": 0},
+      "psserver": {"failures": 1, "left": 0, "recovered": 1, "recovery_ms": 1500.0,
+                   "longest_recovery_ms": 1500.0, "steps_repeated": 0, "updates_rolled_back": 8,
+                   "samples_repeated": 0}})"));
+  UnlistedFailureTotals& unlisted = report.unlisted_failures;
+  unlisted.failures = 7;
+  unlisted.left = 1;
+  unlisted.steps_repeated = 10;
+  unlisted.by_role["worker"] = {.failures = 7,
+                                .left = 1,
+                                .recovered = 6,
+                                .recovery_ms = 3000,
+                                .longest_recovery_ms = 900,
+                                .steps_repeated = 10};
+  unlisted.by_role["psserver"] = {};
+  const auto all = nlohmann::json::parse(ReportToJson(report))["failure_totals"];
+  EXPECT_EQ(all["failures"], 9);
+  EXPECT_EQ(all["left"], 2);
+  EXPECT_EQ(all["not_listed"], 8);
+  EXPECT_EQ(all["steps_repeated"], 12);
+  EXPECT_EQ(all["by_role"]["worker"], nlohmann::json::parse(R"({
+      "failures": 8, "left": 2, "recovered": 7, "recovery_ms": 3250.0,
+      "longest_recovery_ms": 900.0, "steps_repeated": 12, "updates_rolled_back": 0,
+      "samples_repeated": 0})"));
+  EXPECT_EQ(all["by_role"]["psserver"], listed["by_role"]["psserver"]);
+  const auto none = nlohmann::json::parse(ReportToJson(RunReport()))["failure_totals"];
+  EXPECT_EQ(none["by_role"], nlohmann::json::object());
+}
+
 TEST(ReportTest, WithoutEvaluationEvalIsNull) {
   RunReport report;
   report.status = "failed";

@@ -1,6 +1,8 @@
 // How long a loss held up the work, and what it cost.
 #include "coordinator/core/failure_log.h"
 
+#include <algorithm>
+
 #include "gmock/gmock.h"
 
 namespace mu {
@@ -153,6 +155,16 @@ TEST(FailureLog, AJobOfMonthsListsTheFirstAndTheLastAndSumsUpAll) {
       sum.updates_rolled_back += failure.updates_rolled_back;
       if (failure.role == pb::ROLE_PSSERVER)
         sum.without_progress_seconds += failure.recovered_seconds;
+      RoleFailures& role = failure.role == pb::ROLE_PSSERVER ? sum.of_servers : sum.of_workers;
+      ++role.failures;
+      role.steps_repeated += failure.steps_repeated;
+      role.samples_repeated += failure.samples_repeated;
+      role.updates_rolled_back += failure.updates_rolled_back;
+      if (failure.recovered_seconds < 0) continue;
+      ++role.recovered;
+      role.recovery_seconds += failure.recovered_seconds;
+      role.longest_recovery_seconds =
+          std::max(role.longest_recovery_seconds, failure.recovered_seconds);
     }
     return sum;
   };
@@ -173,6 +185,50 @@ TEST(FailureLog, AJobOfMonthsListsTheFirstAndTheLastAndSumsUpAll) {
   EXPECT_EQ(summed.samples_repeated, expected.samples_repeated);
   EXPECT_EQ(summed.updates_rolled_back, expected.updates_rolled_back);
   EXPECT_THAT(summed.without_progress_seconds, DoubleNear(expected.without_progress_seconds, 1e-6));
+  for (RoleFailures UnlistedFailures::*role :
+       {&UnlistedFailures::of_workers, &UnlistedFailures::of_servers}) {
+    const RoleFailures &one = summed.*role, &other = expected.*role;
+    EXPECT_EQ(one.failures, 200u);
+    EXPECT_EQ(other.failures, 200u);
+    EXPECT_GT(other.steps_repeated, 90u);
+    EXPECT_EQ(one.steps_repeated, other.steps_repeated);
+    EXPECT_EQ(one.samples_repeated, other.samples_repeated);
+    EXPECT_EQ(one.updates_rolled_back, other.updates_rolled_back);
+  }
+  EXPECT_EQ(expected.of_servers.recovered, 200u);
+  EXPECT_EQ(summed.of_servers.recovered, 200u);
+  EXPECT_THAT(summed.of_servers.recovery_seconds,
+              DoubleNear(expected.of_servers.recovery_seconds, 1e-6));
+  EXPECT_GT(expected.of_servers.longest_recovery_seconds, 2) << "of a round that came later";
+  EXPECT_THAT(summed.of_servers.longest_recovery_seconds,
+              DoubleNear(expected.of_servers.longest_recovery_seconds, 1e-9));
+  // Half of the workers had left the list before work went on.
+  EXPECT_EQ(expected.of_workers.recovered, 200u);
+  EXPECT_LT(summed.of_workers.recovered, 200u);
+}
+
+TEST(FailureLog, WhoLeftIsSummedUpApart) {
+  FailureLog log(/*first=*/0, /*last=*/1);
+  MemberFailure server = Server(0, 1.0), worker = Worker(0, 3.0);
+  server.kind = worker.kind = "left";
+  log.ServerLost(server, /*first=*/true);
+  log.ServerLost(Server(1, 2.0), /*first=*/false);
+  log.WorkerLost(worker, {});
+  log.WorkerLost(Worker(1, 4.0), {});
+  ASSERT_EQ(log.failures().size(), 1u);
+  EXPECT_EQ(log.unlisted().of_servers.recovered, 0u);
+  log.ServersBack(5.0);
+  const UnlistedFailures unlisted = log.unlisted();
+  EXPECT_EQ(unlisted.failures, 1u);
+  EXPECT_EQ(unlisted.left, 2u);
+  EXPECT_EQ(unlisted.of_servers.failures, 1u);
+  EXPECT_EQ(unlisted.of_servers.left, 1u);
+  EXPECT_EQ(unlisted.of_servers.recovered, 1u);
+  EXPECT_THAT(unlisted.of_servers.recovery_seconds, DoubleNear(7, 1e-9));
+  EXPECT_THAT(unlisted.of_servers.longest_recovery_seconds, DoubleNear(4, 1e-9));
+  EXPECT_EQ(unlisted.of_workers.failures, 0u);
+  EXPECT_EQ(unlisted.of_workers.left, 1u);
+  EXPECT_EQ(unlisted.of_workers.recovered, 0u);
 }
 
 TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {

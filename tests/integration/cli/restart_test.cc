@@ -33,6 +33,7 @@ std::vector<std::string> KeysOf(const nlohmann::json& object) {
 void ExpectLedger(const nlohmann::json& report) {
   uint64_t steps = 0, samples = 0, updates = 0, failed = 0, left = 0;
   double without_progress_ms = 0;
+  std::map<std::string, uint64_t> lost;
   for (const nlohmann::json& failure : report["failures"]) {
     ASSERT_THAT(KeysOf(failure),
                 UnorderedElementsAre("role", "index", "kind", "at_seconds", "detected_ms",
@@ -44,6 +45,7 @@ void ExpectLedger(const nlohmann::json& report) {
     EXPECT_LT(failure["detection_latency_ms"].get<double>(), 1e3) << "it was killed and reaped";
     EXPECT_NEAR(failure["detected_ms"].get<double>(), 1e3 * failure["at_seconds"].get<double>(), 1);
     (failure["kind"] == "left" ? left : failed) += 1;
+    ++lost[failure["role"].get<std::string>()];
     steps += failure["steps_repeated"].get<uint64_t>();
     samples += failure["samples_repeated"].get<uint64_t>();
     updates += failure["updates_rolled_back"].get<uint64_t>();
@@ -53,13 +55,25 @@ void ExpectLedger(const nlohmann::json& report) {
   const nlohmann::json& totals = report["failure_totals"];
   ASSERT_THAT(KeysOf(totals),
               UnorderedElementsAre("failures", "left", "steps_repeated", "samples_repeated",
-                                   "updates_rolled_back", "without_progress_ms"));
+                                   "updates_rolled_back", "without_progress_ms", "by_role"));
   EXPECT_EQ(totals["failures"], failed);
   EXPECT_EQ(totals["left"], left);
   EXPECT_EQ(totals["steps_repeated"], steps);
   EXPECT_EQ(totals["samples_repeated"], samples);
   EXPECT_EQ(totals["updates_rolled_back"], updates);
   EXPECT_NEAR(totals["without_progress_ms"].get<double>(), without_progress_ms, 1);
+  EXPECT_EQ(totals["by_role"].size(), lost.size());
+  for (const auto& [role, count] : lost) {
+    const nlohmann::json& of = totals["by_role"][role];
+    ASSERT_THAT(KeysOf(of), UnorderedElementsAre("failures", "left", "recovered", "recovery_ms",
+                                                 "longest_recovery_ms", "steps_repeated",
+                                                 "updates_rolled_back", "samples_repeated"));
+    EXPECT_EQ(of["failures"].get<uint64_t>() + of["left"].get<uint64_t>(), count) << role;
+    EXPECT_GE(of["recovery_ms"].get<double>(), of["longest_recovery_ms"].get<double>()) << role;
+    if (role == "psserver") {
+      EXPECT_NEAR(of["recovery_ms"].get<double>(), without_progress_ms, 1);
+    }
+  }
 }
 
 // How often each partition was changed, as the servers counted it, of all files of a checkpoint.
