@@ -16,9 +16,8 @@ struct SoakCommand {
   std::vector<std::string> args;
   std::string metric;  // by which quality is judged; empty: a usual one that the report has
   bool exact = true;   // each run must use as many samples as undisturbed
-  // On a cluster, whose daemons are not this machine's: what the shell runs for each preemption,
-  // with MUSTER_ROLE (worker, psserver), MUSTER_ACTION (kill, hang, drain) and MUSTER_CHOICE (a
-  // number; modulo those that are up it says which) in its environment. Empty: --chaos does it.
+  // On a cluster, whose daemons are not this machine's: what the shell runs for each preemption
+  // (preempt_command.h). Empty: --chaos does it.
   std::string preempt_command;
   // The first that counts is passed on to the run as SIGINT, which ends it cleanly.
   std::atomic<int>* stop = nullptr;
