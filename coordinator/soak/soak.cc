@@ -106,7 +106,9 @@ absl::Status Soaking::Train(const SoakJob& job, bool disturbed) {
         absl::StrCat(options_.preemption, ",after=", absl::FormatDuration(DisturbedSoFar()));
   }
   const int64_t began = absl::ToUnixSeconds(absl::Now());
+  const absl::Time begin = SteadyNow();
   MU_ASSIGN_OR_RETURN(SoakRecord record, job.train(run));
+  if (record.seconds <= 0) record.seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   record.job = job.name;
   record.setup = job.setup;
   record.preemption = disturbed ? options_.preemption : "";

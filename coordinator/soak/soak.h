@@ -41,9 +41,10 @@ struct SoakJob {
   std::string name;
   // Runs with equal text are compared with each other: what was trained, on how many machines.
   std::string setup;
-  // Trains once. It fills status, error, workers, ps, seconds, train_seconds, samples, steps,
-  // metric, quality, losses and exact of what it returns, perhaps by FillFromReport(). An error
-  // ends the soak: it says that there is nothing to soak, such as a job that is wrong.
+  // Trains once. Of what it returns it fills status, error, train_seconds, samples, steps, metric,
+  // quality, losses and failures, perhaps by FillFromStats() or FillFromReport(), and workers, ps
+  // and exact. `seconds` is how long the call took, unless it is filled. An error ends the soak: it
+  // says that there is nothing to soak, such as a job that is wrong.
   std::function<absl::StatusOr<SoakRecord>(const SoakRun&)> train;
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -91,16 +93,7 @@ std::string LossesTable(const Verdicts& runs) {
   std::map<std::string, SoakLosses> sums;
   for (const SoakVerdict* verdict : runs) {
     if (!verdict->run->done()) continue;
-    for (const auto& [role, losses] : verdict->run->losses) {
-      SoakLosses& sum = sums[role];
-      sum.count += losses.count;
-      sum.recovered += losses.recovered;
-      sum.recovery_seconds += losses.recovery_seconds;
-      if (const auto longest = losses.longest_recovery_seconds; longest.has_value())
-        sum.longest_recovery_seconds = std::max(sum.longest_recovery_seconds.value_or(0), *longest);
-      sum.steps_repeated += losses.steps_repeated;
-      sum.updates_rolled_back += losses.updates_rolled_back;
-    }
+    for (const auto& [role, losses] : verdict->run->losses) sums[role].Add(losses);
   }
   if (sums.empty()) return "";
   std::string html =
@@ -118,6 +111,47 @@ std::string LossesTable(const Verdicts& runs) {
         Number(static_cast<double>(sum.updates_rolled_back) / count, "%.1f"), "</td></tr>\n");
   }
   return html + "</table>\n";
+}
+
+// Of the same runs, by role and kind, as far as their failures are listed.
+std::string KindsTable(const Verdicts& runs) {
+  struct OfKind {
+    uint64_t losses = 0;
+    std::vector<double> recoveries;  // seconds
+    uint64_t steps_repeated = 0;
+  };
+  std::map<std::pair<std::string, std::string>, OfKind> kinds;
+  uint64_t not_listed = 0;
+  for (const SoakVerdict* verdict : runs) {
+    if (!verdict->run->done()) continue;
+    not_listed += verdict->run->failures_not_listed();
+    for (const SoakFailure& failure : verdict->run->failures) {
+      OfKind& of = kinds[{failure.role, failure.kind}];
+      ++of.losses;
+      if (failure.recovered_ms.has_value()) of.recoveries.push_back(*failure.recovered_ms / 1000);
+      of.steps_repeated += failure.steps_repeated;
+    }
+  }
+  if (kinds.empty()) return "";
+  std::string html =
+      "<table><tr><th>losses by kind</th><th>kind</th><th>losses</th>"
+      "<th>until work went on, median</th><th>longest</th><th>steps repeated, in all</th></tr>\n";
+  for (const auto& [key, of] : kinds) {
+    const bool known = !of.recoveries.empty();
+    const double longest =
+        known ? *std::max_element(of.recoveries.begin(), of.recoveries.end()) : std::nan("");
+    absl::StrAppend(&html, "<tr><td>", Escaped(key.first), "</td><td class=\"text\">",
+                    Escaped(key.second), "</td><td>", of.losses, "</td><td>",
+                    Number(known ? Median(of.recoveries) : std::nan(""), "%.2f s"), "</td><td>",
+                    Number(longest, "%.2f s"), "</td><td>", of.steps_repeated, "</td></tr>\n");
+  }
+  html += "</table>\n";
+  if (not_listed > 0) {
+    absl::StrAppend(&html, "<p>The table by kind lacks ", not_listed,
+                    " losses: of a run the record lists at most ", SoakRecord::kMostFailures,
+                    ", the first and the last, and in lines of older versions none.</p>\n");
+  }
+  return html;
 }
 
 // Of the newest disturbed run that can be compared.
@@ -157,7 +191,7 @@ std::string SectionOf(const Verdicts& runs, const std::optional<SoakPrices>& pri
   if (!newest.run->metric.empty())
     absl::StrAppend(&html, PlotOf(runs, newest.run->metric,
                                   [](const SoakVerdict& v) { return v.run->quality; }));
-  absl::StrAppend(&html, "\n", LossesTable(runs));
+  absl::StrAppend(&html, "\n", LossesTable(runs), KindsTable(runs));
   if (prices.has_value()) absl::StrAppend(&html, CostTable(runs, *prices));
   return html + RunsTable(runs);
 }

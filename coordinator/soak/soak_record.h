@@ -1,6 +1,7 @@
 // What soaking (soak.h) keeps of each run: a line of JSON in RECORD/runs.jsonl.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -10,6 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "coordinator/cluster/runtime_types.h"
+#include "coordinator/training/trainer.h"
 
 namespace mu {
 
@@ -25,9 +28,23 @@ struct SoakLosses {
   std::optional<double> longest_recovery_seconds = std::nullopt;
   uint64_t steps_repeated = 0;
   uint64_t updates_rolled_back = 0;
+
+  void Add(const SoakLosses& other);
+};
+
+// The loss of one daemon.
+struct SoakFailure {
+  std::string role;                                   // worker, psserver
+  std::string kind;                                   // died, silent, left, ...: docs/report.md
+  double at_seconds = 0;                              // since the run began
+  std::optional<double> recovered_ms = std::nullopt;  // until work went on; nothing: it did not
+  uint64_t steps_repeated = 0;
 };
 
 struct SoakRecord {
+  // Of a run's failures those at its beginning and those at its end, half of them each.
+  static constexpr size_t kMostFailures = 200;
+
   std::string job;         // its name
   std::string setup;       // equal: the runs may be compared
   std::string preemption;  // what was injected (coordinator/launch/chaos_plan.h); empty: nothing
@@ -43,7 +60,12 @@ struct SoakRecord {
   std::string metric;  // by which quality is judged; empty: the job has none
   double quality = std::numeric_limits<double>::quiet_NaN();
   std::map<std::string, SoakLosses> losses;  // by role: worker, psserver
+  // Of these losses, one by one as they came, at most kMostFailures. Empty: there was none, or its
+  // line is older than this key.
+  std::vector<SoakFailure> failures;
 
+  // How many of the losses are not listed.
+  uint64_t failures_not_listed() const;
   bool disturbed() const { return !preemption.empty(); }
   bool done() const { return status == "done"; }
 };
@@ -61,7 +83,15 @@ absl::Status AddRecord(const std::string& directory, const SoakRecord& record);
 
 // What a run's report says of it (docs/report.md): status, error, sizes, losses, quality by
 // record->metric, or, if that is empty, by the first of a few usual metrics that the report has.
-// INVALID_ARGUMENT if it is no report.
+// Of a run with more losses than a report lists, one of an older version counts only those that it
+// lists. INVALID_ARGUMENT if it is no report.
 absl::Status FillFromReport(const std::string& report, SoakRecord* record);
+
+// The same of a program's own run: what its coordinator has counted, and how Trainer::Fit ended.
+// Quality is that of FitResult::last; a program that evaluates at the end by itself sets that to
+// what Trainer::Evaluate returns. workers, ps, seconds and exact stay as they are, of a Fit that
+// failed also what it trained.
+void FillFromStats(const RuntimeStats& stats, const absl::StatusOr<FitResult>& fit,
+                   SoakRecord* record);
 
 }  // namespace mu

@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/env/file.h"
 #include "tests/coordinator/soak/soak_runs.h"
 #include "tests/testing/matchers.h"
@@ -30,6 +35,15 @@ TEST(SoakRecord, ComesBackFromItsLine) {
   EXPECT_EQ(read.quality, 0.75);
   EXPECT_EQ(read.losses.at("worker").recovery_seconds, 6);
   EXPECT_EQ(read.losses.at("worker").longest_recovery_seconds, 4);
+  ASSERT_EQ(read.failures.size(), 2u);
+  EXPECT_EQ(read.failures[0].role, "worker");
+  EXPECT_EQ(read.failures[0].kind, "died");
+  EXPECT_EQ(read.failures[0].at_seconds, 20.5);
+  EXPECT_EQ(read.failures[0].recovered_ms, 4000);
+  EXPECT_EQ(read.failures[0].steps_repeated, 7u);
+  EXPECT_FALSE(read.failures[1].recovered_ms.has_value());
+  EXPECT_EQ(read.failures_not_listed(), 2u);
+  EXPECT_THAT(ToJsonLine(record), HasSubstr(R"("failures_not_listed":2})"));
 }
 
 TEST(SoakRecord, LinesOfOlderAndOfNewerVersionsAreRead) {
@@ -37,6 +51,8 @@ TEST(SoakRecord, LinesOfOlderAndOfNewerVersionsAreRead) {
       const SoakRecord read,
       FromJsonLine(R"({"job": "a", "setup": "b", "status": "done", "weather": "fine", "losses":
           {"worker": {"count": 3, "recovered": 2, "recovery_seconds": 6, "noise": 1}}})"));
+  EXPECT_TRUE(read.failures.empty());
+  EXPECT_EQ(read.failures_not_listed(), 3u);
   EXPECT_EQ(read.losses.at("worker").recovery_seconds, 6);
   // It was not kept, and nothing is made up in its place.
   EXPECT_FALSE(read.losses.at("worker").longest_recovery_seconds.has_value());
@@ -115,6 +131,49 @@ TEST(SoakReport, SaysWhatLossesCost) {
   EXPECT_EQ(workers.steps_repeated, 3u);
   EXPECT_EQ(record.losses.at("psserver").longest_recovery_seconds, 1.5);
   EXPECT_EQ(record.losses.at("psserver").updates_rolled_back, 8u);
+  ASSERT_EQ(record.failures.size(), 5u);
+  EXPECT_EQ(record.failures[1].recovered_ms, 500);
+  EXPECT_EQ(record.failures[1].steps_repeated, 2u);
+  EXPECT_FALSE(record.failures[2].recovered_ms.has_value());
+  EXPECT_EQ(record.failures[3].kind, "left");
+  EXPECT_EQ(record.failures[4].role, "psserver");
+  EXPECT_EQ(record.failures_not_listed(), 0u);
+}
+
+// A report lists 1,000 of them, and the record some of those.
+TEST(SoakReport, MoreLossesThanTheReportLists) {
+  std::vector<std::string> listed;
+  for (int i = 0; i < 1000; ++i) {
+    listed.push_back(absl::StrCat(R"({"role": ")", i % 10 == 0 ? "psserver" : "worker",
+                                  R"(", "kind": "died", "at_seconds": )", i,
+                                  R"(, "recovered_ms": 100})"));
+  }
+  const std::string report = absl::StrCat(
+      R"({"status": "done", "failures": [)", absl::StrJoin(listed, ","),
+      R"(], "failure_totals": {"failures": 5400, "left": 100, "not_listed": 4500, "by_role": {
+          "worker": {"failures": 4900, "left": 100, "recovered": 4899, "recovery_ms": 600000,
+                     "longest_recovery_ms": 30500, "steps_repeated": 70, "updates_rolled_back": 0},
+          "psserver": {"failures": 500, "left": 0, "recovered": 500, "recovery_ms": 50000,
+                       "longest_recovery_ms": 200, "steps_repeated": 9000,
+                       "updates_rolled_back": 80}}}})");
+  SoakRecord record;
+  MU_ASSERT_OK(FillFromReport(report, &record));
+  const SoakLosses& workers = record.losses.at("worker");
+  EXPECT_EQ(workers.count, 5000u);
+  EXPECT_EQ(workers.recovered, 4999u) << "who left was missed by nobody";
+  EXPECT_EQ(workers.recovery_seconds, 600);
+  EXPECT_EQ(workers.longest_recovery_seconds, 30.5);
+  EXPECT_EQ(workers.steps_repeated, 70u);
+  const SoakLosses& servers = record.losses.at("psserver");
+  EXPECT_EQ(servers.count, 500u);
+  EXPECT_EQ(servers.steps_repeated, 9000u);
+  EXPECT_EQ(servers.updates_rolled_back, 80u);
+  ASSERT_EQ(record.failures.size(), SoakRecord::kMostFailures);
+  EXPECT_EQ(record.failures.front().at_seconds, 0);
+  EXPECT_EQ(record.failures[99].at_seconds, 99);
+  EXPECT_EQ(record.failures[100].at_seconds, 900);
+  EXPECT_EQ(record.failures.back().at_seconds, 999);
+  EXPECT_EQ(record.failures_not_listed(), 5300u);
 }
 
 TEST(SoakReport, ALossAfterWhichNothingWentOnHasNoRecovery) {
@@ -163,6 +222,60 @@ TEST(SoakReport, WithoutEvaluationHasNoQuality) {
               StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
   EXPECT_THAT(FillFromReport("[1]", &record),
               StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
+}
+
+TEST(SoakStats, SayWhatAProgramsOwnRunDid) {
+  RuntimeStats stats;
+  stats.failures = {{{.steps_repeated = 3}, pb::ROLE_WORKER, 1, "died", 2.5, "killed"},
+                    {{.updates_rolled_back = -4}, pb::ROLE_PSSERVER, 0, "silent", 7, ""}};
+  stats.failures[0].recovered_seconds = 0.25;
+  stats.unlisted_failures.of_workers.failures = 2;
+  stats.unlisted_failures.of_workers.left = 1;
+  stats.unlisted_failures.of_workers.recovered = 2;
+  stats.unlisted_failures.of_workers.recovery_seconds = 3;
+  stats.unlisted_failures.of_workers.longest_recovery_seconds = 2;
+  stats.unlisted_failures.of_workers.steps_repeated = 10;
+  FitResult fit;
+  fit.train.steps = 7;
+  fit.train.samples = 70;
+  fit.train.seconds = 4.5;
+  fit.last = Evaluation{.metrics = {{"auc", 0.7}, {"logloss", 0.5}}};
+  SoakRecord record;
+  record.workers = 3;
+  FillFromStats(stats, fit, &record);
+  EXPECT_TRUE(record.done());
+  EXPECT_EQ(record.workers, 3);
+  EXPECT_EQ(record.steps, 7u);
+  EXPECT_EQ(record.samples, 70u);
+  EXPECT_EQ(record.train_seconds, 4.5);
+  EXPECT_EQ(record.metric, "auc");
+  EXPECT_EQ(record.quality, 0.7);
+  const SoakLosses& workers = record.losses.at("worker");
+  EXPECT_EQ(workers.count, 4u);
+  EXPECT_EQ(workers.recovered, 4u);
+  EXPECT_EQ(workers.recovery_seconds, 3.25);
+  EXPECT_EQ(workers.longest_recovery_seconds, 2);
+  EXPECT_EQ(workers.steps_repeated, 13u);
+  const SoakLosses& servers = record.losses.at("psserver");
+  EXPECT_EQ(servers.count, 1u);
+  EXPECT_EQ(servers.recovered, 0u);
+  EXPECT_EQ(servers.updates_rolled_back, 0u);
+  ASSERT_EQ(record.failures.size(), 2u);
+  EXPECT_EQ(record.failures[0].recovered_ms, 250);
+  EXPECT_EQ(record.failures[1].kind, "silent");
+  EXPECT_EQ(record.failures_not_listed(), 3u);
+}
+
+TEST(SoakStats, SayHowFitEnded) {
+  SoakRecord stopped, failed;
+  FitResult fit;
+  fit.train.stopped = true;
+  FillFromStats({}, fit, &stopped);
+  EXPECT_EQ(stopped.status, "stopped");
+  EXPECT_TRUE(std::isnan(stopped.quality));
+  FillFromStats({}, absl::UnavailableError("server 1 is lost"), &failed);
+  EXPECT_EQ(failed.status, "failed");
+  EXPECT_EQ(failed.error, "server 1 is lost");
 }
 
 }  // namespace

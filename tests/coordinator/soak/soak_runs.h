@@ -33,6 +33,12 @@ inline SoakRecord Disturbed(double seconds = 150, double quality = 0.8) {
                              .longest_recovery_seconds = 4,
                              .steps_repeated = 8,
                              .updates_rolled_back = 0};
+  record.failures = {{.role = "worker",
+                      .kind = "died",
+                      .at_seconds = 20.5,
+                      .recovered_ms = 4000,
+                      .steps_repeated = 7},
+                     {.role = "worker", .kind = "silent", .at_seconds = 41}};
   return record;
 }
 

@@ -188,6 +188,44 @@ TEST(SoakPage, ShowsTheLongestRecoveryBesideTheMean) {
               HasSubstr("<td>worker</td><td>12</td><td>2.00 s</td><td></td>"));
 }
 
+TEST(SoakPage, ShowsLossesByKind) {
+  std::vector<SoakRecord> records = {testing::Calm(), testing::Disturbed(), testing::Disturbed()};
+  records[2].failures[0].recovered_ms = 500;
+  records[2].failures.push_back(
+      {.role = "worker", .kind = "died", .at_seconds = 60, .recovered_ms = 1500});
+  records[2].failures.push_back({.role = "worker", .kind = "<left>", .at_seconds = 70});
+  const std::string page = SoakPage(Judge(records, {}), std::nullopt);
+  EXPECT_THAT(page, HasSubstr("<td>worker</td><td class=\"text\">died</td><td>3</td>"
+                              "<td>1.50 s</td><td>4.00 s</td><td>14</td>"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"text\">silent</td><td>2</td><td></td><td></td>"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"text\">&lt;left&gt;</td><td>1</td>"));
+  // Two of the first run's.
+  EXPECT_THAT(page, HasSubstr("The table by kind lacks 2 losses"));
+  for (SoakRecord& record : records) {
+    if (record.disturbed()) record.losses["worker"].count = record.failures.size();
+  }
+  EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt), Not(HasSubstr("lacks")));
+  // Of older versions.
+  for (SoakRecord& record : records) record.failures.clear();
+  EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt), Not(HasSubstr("by kind")));
+}
+
+TEST_F(SoakTest, ARunsTimeIsMeasuredUnlessItSaysIt) {
+  SoakJob job = Job("a");
+  const auto train = job.train;
+  job.train = [&](const SoakRun& run) {
+    auto record = train(run);
+    if (run.chaos.empty()) record->seconds = 0;
+    return record;
+  };
+  MU_ASSERT_OK(Soak(options_, {job}).status());
+  MU_ASSERT_OK_AND_ASSIGN(const auto records, ReadRecords(options_.record));
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_GT(records[0].seconds, 0);
+  EXPECT_LT(records[0].seconds, 10) << "not what the job says of other runs";
+  EXPECT_EQ(records[1].seconds, 20);
+}
+
 TEST(SoakPage, ShowsJobsByTheirNewestRun) {
   std::vector<SoakRecord> records = {testing::Calm(), testing::Calm(), testing::Calm()};
   records[0].job = records[2].job = "newest";
