@@ -23,6 +23,8 @@
 #include "coordinator/frontend/summary.h"
 #include "coordinator/frontend/variable_ops.h"
 #include "coordinator/launch/launch.h"
+#include "coordinator/soak/preempt_command.h"
+#include "coordinator/soak/soak.h"
 #include "coordinator/training/best_checkpoints.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/early_stopping.h"

@@ -111,4 +111,8 @@ absl::StatusOr<size_t> SurviveLosses(mu::ClusterOptions options, const std::stri
 absl::Status FailAndGoOn(mu::Coordinator& c, const std::string& file);
 int Report(const absl::Status& status);
 
+// soak.cc
+absl::StatusOr<mu::SoakResult> SoakVisits(mu::ClusterOptions options, const std::string& file,
+                                          const std::string& record);
+
 }  // namespace guide
