@@ -1,11 +1,23 @@
 #include "coordinator/cli/job_notes.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/sharding/partition.h"
+#include "coordinator/frontend/feature_models.h"
+#include "coordinator/frontend/paper_factory.h"
+#include "coordinator/frontend/variable_ops.h"
 
 namespace mu {
 namespace {
+
+// Where `product` is worth a note: a step moves so many times as much as with it, and so many bytes
+// more.
+constexpr double kTimesMoved = 2;
+constexpr double kBytesSaved = 8e6;
 
 // Rounds promise the result of the large batch, which these take away: docs/consistency.md.
 void NoteRounds(const muster::TrainingProto& training, std::vector<std::string>* notes) {
@@ -46,6 +58,44 @@ void NoteEvaluation(const muster::JobProto& job, std::vector<std::string>* notes
       "{epochs: 1} to see it, and early_stopping or checkpoint.keep_best to keep the best values"));
 }
 
+// Of products that servers compute only they know the gradients, so `auto` would read the weights.
+bool ServersMayMultiply(const muster::TrainingProto& training) {
+  return training.micro_batches() <= 1 && !(training.clip_by_value() > 0) &&
+         !(training.clip_by_norm() > 0) && !(training.clip_by_global_norm() > 0) &&
+         !(training.l1() > 0) && !(training.l2() > 0) && !(training.weight_decay() > 0);
+}
+
+// A layer of many classes that moves far more than it needs. How `parameters` would cut it does not
+// matter much: sizes are rough.
+void NoteProduct(const muster::JobProto& job, std::vector<std::string>* notes) {
+  const FeatureModelKind* const kind = FeatureModelOf(job.model());
+  if (kind == nullptr || !ServersMayMultiply(job.training())) return;
+  muster::FeatureModelProto config = (job.model().*kind->config)();
+  if (!config.has_classes() || config.has_product() || job.training().batch_size() == 0) return;
+  config.set_product("auto");
+  const auto model = FeatureModel::FromConfig(*kind, config);
+  PaperFactory paper;
+  if (!model.ok() || !(*model)->Create(paper).ok()) return;  // that is told elsewhere
+  double now = 0, then = 0;
+  for (const Variable& variable : paper.variables()) {
+    const std::string& name = variable.proto().name();
+    if (!absl::EndsWith(name, "/kernel_by_output") && !absl::EndsWith(name, "/numbers_by_class"))
+      continue;
+    const ProductBytes bytes =
+        BytesOfProduct(job.training().batch_size(), variable.shape()[0], variable.shape()[1],
+                       static_cast<int64_t>(PartitionStarts(variable.proto()).size()));
+    now += bytes.read;
+    then += std::min(bytes.read, bytes.from_servers);
+  }
+  if (now < kTimesMoved * then || now - then < kBytesSaved) return;
+  notes->push_back(absl::StrFormat(
+      "model.%s.product: is not written, so each step moves %.0f MB for the weights of %d classes "
+      "and their gradient; write product: auto: the servers multiply with the weights then, and a "
+      "step moves about %.0f MB. Checkpoints without it do not fit, so a run that has begun goes "
+      "on as it is",
+      kind->name, now / 1e6, config.classes(), then / 1e6));
+}
+
 }  // namespace
 
 std::vector<std::string> JobNotes(const muster::JobProto& job, JobUse use) {
@@ -53,6 +103,7 @@ std::vector<std::string> JobNotes(const muster::JobProto& job, JobUse use) {
   if (use != JobUse::kTrain && use != JobUse::kCheck) return notes;
   NoteRounds(job.training(), &notes);
   NoteEvaluation(job, &notes);
+  NoteProduct(job, &notes);
   return notes;
 }
 

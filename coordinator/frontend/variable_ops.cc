@@ -83,11 +83,17 @@ Sym ShardedMatMul(const Operand& x, const Variable& variable, const ShardedMatMu
   return MatMul(At(bound, x.place()), At(variable, x.place()), {.transpose_b = true});
 }
 
+ProductBytes BytesOfProduct(int64_t batch, int64_t n, int64_t k, int64_t partitions) {
+  const double rows = static_cast<double>(batch), outputs = static_cast<double>(n),
+               inputs = static_cast<double>(k);
+  return {.read = sizeof(float) * 2.0 * outputs * inputs,
+          .from_servers =
+              sizeof(float) * rows * 3.0 * (outputs + inputs * static_cast<double>(partitions))};
+}
+
 bool MovesLessFromServers(int64_t batch, int64_t n, int64_t k, int64_t partitions) {
-  const double moved =
-      static_cast<double>(batch) * (3.0 * static_cast<double>(n) +
-                                    3.0 * static_cast<double>(k) * static_cast<double>(partitions));
-  return moved < 2.0 * static_cast<double>(n) * static_cast<double>(k);
+  const ProductBytes bytes = BytesOfProduct(batch, n, k, partitions);
+  return bytes.from_servers < bytes.read;
 }
 
 }  // namespace mu

@@ -49,9 +49,17 @@ struct ShardedMatMulOptions {
 Sym ShardedMatMul(const Operand& x, const Variable& variable,
                   const ShardedMatMulOptions& options = {});
 
-// Whether a step of training moves fewer bytes if the servers compute: the products and their
-// gradients (three times batch * n numbers), and x and its gradient (three times batch * k for each
-// partition, as if each had a server of its own), against the variable and its gradient.
+// What a step of training moves for such a product of `batch` rows with a variable [n, k], in
+// bytes.
+struct ProductBytes {
+  double read = 0;          // if the variable is read: that and its gradient
+  double from_servers = 0;  // if the servers compute
+};
+// Of the servers: the products and their gradients (three times batch * n numbers), and x and its
+// gradient (three times batch * k for each partition, as if each had a server of its own).
+ProductBytes BytesOfProduct(int64_t batch, int64_t n, int64_t k, int64_t partitions);
+
+// Whether it moves fewer bytes if the servers compute.
 bool MovesLessFromServers(int64_t batch, int64_t n, int64_t k, int64_t partitions);
 
 }  // namespace mu

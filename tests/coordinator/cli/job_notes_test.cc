@@ -15,6 +15,7 @@ using ::testing::ElementsAre;
 using testing::GoodJob;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 using ::testing::StartsWith;
 using testing::With;
 
@@ -87,6 +88,67 @@ TEST(JobNotes, ManyEpochsAreEvaluatedAtTheEndOnly) {
   for (const char* with :
        {"early_stopping: {metric: auc}\n", "checkpoint: {keep_best: {metric: auc}}\n"})
     EXPECT_THAT(NotesOf(many + with), IsEmpty()) << with;
+}
+
+// A job of 200,000 classes with a batch of 8. `keys`: of the model.
+std::string ManyClasses(const std::string& model, const std::string& keys) {
+  const std::string text = With(
+      GoodJob(),
+      "dlrm:\n    embedding_dim: 16\n    hash_buckets: 1000\n    bottom_mlp: [32, 16]\n"
+      "    top_mlp: [32, 1]\n",
+      absl::StrCat(model,
+                   ":\n    features: [{column: dense, size: 13}, {column: ids, kind: id, size: 26, "
+                   "rows: 10}]\n    label_column: label\n",
+                   keys));
+  return With(text, "batch_size: 512", "batch_size: 8");
+}
+
+TEST(JobNotes, ALayerOfManyClassesThatMovesFarMoreThanItNeeds) {
+  const std::string job = ManyClasses("mlp", "    hidden: [256]\n    classes: 200000\n");
+  for (const JobUse use : {JobUse::kTrain, JobUse::kCheck}) {
+    EXPECT_THAT(NotesOf(job, use),
+                ElementsAre(AllOf(StartsWith("model.mlp.product: is not written, so each step "
+                                             "moves 410 MB for the weights of 200000 classes"),
+                                  HasSubstr("write product: auto"), HasSubstr("about 21 MB"))));
+  }
+  EXPECT_THAT(NotesOf(job, JobUse::kEval), IsEmpty()) << "nothing is trained";
+  EXPECT_THAT(NotesOf(With(job, "batch_size: 8", "batch_size: 64")), SizeIs(1));
+  EXPECT_THAT(NotesOf(With(job, "batch_size: 8", "batch_size: 120")), IsEmpty())
+      << "a little less than all of it";
+  EXPECT_THAT(NotesOf(With(job, "batch_size: 8", "batch_size: 512")), IsEmpty());
+  EXPECT_THAT(NotesOf(With(job, "200000", "2000")), IsEmpty()) << "4 MB";
+  for (const char* product : {"auto", "servers", "worker"}) {
+    EXPECT_THAT(NotesOf(ManyClasses("mlp", absl::StrCat("    hidden: [256]\n    classes: 200000\n",
+                                                        "    product: ", product, "\n"))),
+                IsEmpty())
+        << product;
+  }
+  EXPECT_THAT(NotesOf(GoodJob()), IsEmpty()) << "another model";
+}
+
+// Where `auto` would read the weights all the same.
+TEST(JobNotes, NoProductWhereServersCannotComputeIt) {
+  const std::string job = ManyClasses("mlp", "    hidden: [256]\n    classes: 200000\n");
+  for (const char* key : {"micro_batches: 2", "clip_by_value: 1", "clip_by_norm: 1",
+                          "clip_by_global_norm: 1", "l1: 1", "l2: 1", "weight_decay: 1"}) {
+    EXPECT_THAT(NotesOf(With(job, "steps_per_function: auto", key)), IsEmpty()) << key;
+  }
+}
+
+TEST(JobNotes, ProductsOfNumbersAreAddedUp) {
+  const std::string classes = "    classes: 200000\n";
+  const std::string regression = ManyClasses("logistic_regression", classes);
+  EXPECT_THAT(NotesOf(regression), IsEmpty()) << "19 MB instead of 21 MB";
+  EXPECT_THAT(NotesOf(With(regression, "batch_size: 8", "batch_size: 1")),
+              ElementsAre(AllOf(StartsWith("model.logistic_regression.product: "),
+                                HasSubstr("moves 21 MB"), HasSubstr("about 2 MB"))));
+  EXPECT_THAT(NotesOf(ManyClasses("wide_deep", "    hidden: [256]\n" + classes)),
+              ElementsAre(AllOf(StartsWith("model.wide_deep.product: "), HasSubstr("moves 430 MB"),
+                                HasSubstr("about 40 MB"))));
+  EXPECT_THAT(NotesOf(With(With(regression, "batch_size: 8", "batch_size: 1"),
+                           "{column: dense, size: 13}, ", "")),
+              IsEmpty())
+      << "of ids only the rows of a batch travel";
 }
 
 }  // namespace
