@@ -279,6 +279,58 @@ TEST_F(TrainerTest, StoppedAndWentOn) {
   EXPECT_EQ(Sum(), kEpochs * kRecords * (kRecords - 1) / 2);
 }
 
+// Where steps are packed, a stop that a callback asks for comes after those that are scheduled by
+// then: docs/program.md.
+TEST_F(TrainerTest, AStopOfACallbackEndsWithWhatWasScheduled) {
+  const std::string file = cluster_->directory() + "/many.csv";
+  WriteFile(file, Numbers(0, 60'000));
+  MU_ASSERT_OK_AND_ASSIGN(const Dataset many,
+                          c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(4).Name("many")));
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t batches, c().BatchesInEpoch(many));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable counter,
+      c().CreateVariable({.name = "counter", .dtype = kInt64, .trainable = false}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function count,
+                          c().DefineFunction("count", [&](FunctionBuilder& f) {
+                            AssignAdd(counter, 1);
+                            f.Return("loss", ReduceMean(Cast(f.NextBatch(many)["id"], kFloat32)));
+                          }));
+  constexpr uint64_t kWorkers = 2;
+  const auto most_under_way =
+      2 * static_cast<uint64_t>(c().runtime().options().in_flight) * kWorkers;
+  std::atomic<int> stop = 0;
+  uint64_t asked = 0, scheduled = 0, told = 0, of_this = 0, longest = 0, functions_after = 0;
+  MU_ASSERT_OK_AND_ASSIGN(const TrainResult result,
+                          Train(c(), count, many, {.stop = &stop}, [&](const TrainEvent& event) {
+                            told = event.steps;
+                            longest = std::max(longest, ++of_this);
+                            if (event.function_loss.has_value()) of_this = 0;
+                            // The rest of the function that asks counts as one of these.
+                            if (stop > 0 && event.function_loss.has_value()) ++functions_after;
+                            if (stop > 0 || event.steps < 1000) return;
+                            stop = 1;
+                            asked = event.steps;
+                            const absl::StatusOr<DataProgress> progress = c().ProgressOf(many);
+                            MU_ASSERT_OK(progress);
+                            scheduled = batches - progress->left;
+                          }));
+  EXPECT_TRUE(result.stopped);
+  EXPECT_EQ(asked, 1000u);
+  ASSERT_LT(scheduled, batches) << "there was nothing left to stop";
+  EXPECT_GT(longest, 1u) << "nothing was packed";
+  EXPECT_EQ(result.steps, scheduled) << "something was scheduled after the stop, or is missing";
+  EXPECT_EQ(result.end.steps, scheduled);
+  EXPECT_LE(functions_after, most_under_way);
+  EXPECT_GE(result.steps, asked);
+  EXPECT_LE(result.steps - asked, most_under_way * longest);
+  // Of each step somebody was told, and each has been applied.
+  EXPECT_EQ(told, result.steps);
+  EXPECT_EQ(c().Stats().steps, result.steps);
+  EXPECT_EQ(c().Stats().samples, result.samples);
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor counted, c().Read(counter));
+  EXPECT_EQ(*counted.data<int64_t>(), static_cast<int64_t>(result.steps));
+}
+
 TEST_F(TrainerTest, AnEvaluationWantsAValueForEachRecord) {
   const auto evaluate = [&](const std::string& name, bool each) {
     const auto function = c().DefineFunction(name, [&](FunctionBuilder& f) {
