@@ -34,12 +34,17 @@ TEST_F(SoakCommandTest, TrainsWithAndWithoutPreemptions) {
   EXPECT_EQ(runs[0]["losses"].size(), 0u);
   EXPECT_EQ(runs[1]["status"], "done");
   EXPECT_EQ(runs[1]["losses"]["worker"]["count"], 1) << Output();
+  ASSERT_EQ(runs[1]["failures"].size(), 1u) << runs[1];
+  EXPECT_EQ(runs[1]["failures"][0]["role"], "worker");
+  EXPECT_GT(runs[1]["failures"][0]["at_seconds"].get<double>(), 0);
+  EXPECT_EQ(runs[1]["failures_not_listed"], 0);
   EXPECT_EQ(runs[1]["samples"], 40 * 2000);
   EXPECT_EQ(runs[1]["samples"], runs[0]["samples"]);
   EXPECT_THAT(Output(),
               AllOf(HasSubstr("small, with preemptions: done"), HasSubstr("2 runs, 0 flagged")));
-  EXPECT_THAT(ReadFile(Path("record/index.html")).value_or(""),
-              AllOf(HasSubstr("<h2>small</h2>"), HasSubstr("preemptible")));
+  EXPECT_THAT(
+      ReadFile(Path("record/index.html")).value_or(""),
+      AllOf(HasSubstr("<h2>small</h2>"), HasSubstr("preemptible"), HasSubstr("losses by kind")));
 }
 
 TEST_F(SoakCommandTest, AStopEndsTheRunThatIsUnderWay) {
