@@ -15,8 +15,13 @@ absl::StatusOr<HostPort> SplitHostPort(const std::string& address) {
         absl::StrCat("address '", address, "' is not HOST:PORT with a port of 0 to 65535"));
   }
   result.host = address.substr(0, colon);
-  if (result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']')
+  if (result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']') {
     result.host = result.host.substr(1, result.host.size() - 2);
+  } else if (result.host.find(':') != std::string::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address '", address,
+                     "' is not HOST:PORT: an IPv6 address is written in brackets, [::1]:7000"));
+  }
   return result;
 }
 

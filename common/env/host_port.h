@@ -12,7 +12,8 @@ struct HostPort {
   int port = 0;      // 0: any
 };
 
-// INVALID_ARGUMENT naming the text: it has no host, or no port of 0 to 65535.
+// INVALID_ARGUMENT naming the text: it has no host, or no port of 0 to 65535, or a host with colons
+// without brackets: of "fd00::5" nobody knows whether 5 is a port.
 absl::StatusOr<HostPort> SplitHostPort(const std::string& address);
 
 // The reverse, with brackets where a host has colons.

@@ -1,5 +1,6 @@
 #include "common/process/daemon.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/eventfd.h>
@@ -13,6 +14,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
+#include "common/base/text.h"
 #include "common/env/file.h"
 #include "common/env/host_name.h"
 #include "common/env/host_port.h"
@@ -24,7 +27,7 @@
 namespace mu {
 namespace {
 
-// Also of what has no port.
+// Also of what has no port: "fd00::5" is one host.
 std::string HostOf(const std::string& address) {
   if (const auto at = SplitHostPort(address); at.ok()) return at->host;
   const bool brackets = address.size() > 2 && address.front() == '[' && address.back() == ']';
@@ -33,12 +36,27 @@ std::string HostOf(const std::string& address) {
 
 bool IsWildcard(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
+// The coordinator is told of addresses in strings of protobuf.
+bool IsText(const std::string& address) { return ValidUtf8(address) == address; }
+
+absl::Status CheckAdvertise(const std::string& advertise) {
+  const std::string host = HostOf(advertise);
+  in6_addr six;
+  const bool names_a_host = host.find(':') == std::string::npos ||
+                            inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &six) == 1;
+  if (names_a_host && IsText(advertise)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--advertise=", Printable(advertise),
+      " is no address; write HOST or HOST:PORT, for example 10.0.0.1 or [fd00::1]:7000"));
+}
+
 }  // namespace
 
 absl::Status CheckAddress(const char* flag, const std::string& address) {
-  if (SplitHostPort(address).ok()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      flag, "=", address, " is no address; write HOST:PORT, for example 127.0.0.1:7000"));
+  if (SplitHostPort(address).ok() && IsText(address)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, "=", Printable(address),
+                   " is no address; write HOST:PORT, for example 127.0.0.1:7000 or [::1]:7000"));
 }
 
 void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
@@ -85,6 +103,7 @@ bool IsLoopback(const std::string& address) {
 
 absl::Status CheckDaemonFlags(const DaemonFlags& flags, pb::Role role) {
   MU_RETURN_IF_ERROR(CheckAddress("--coordinator", flags.coordinator));
+  MU_RETURN_IF_ERROR(CheckAdvertise(flags.advertise));
   if (!flags.http.empty())
     MU_RETURN_IF_ERROR(HttpAddress(flags.http, flags.tls, flags.insecure).status());
   return CheckListening(flags.listen, flags.tls, flags.insecure, role);

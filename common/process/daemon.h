@@ -37,10 +37,12 @@ inline constexpr int kExitInfrastructure = 4;  // machines or network: try again
 struct DaemonFlags {
   std::string coordinator;             // --coordinator=HOST:PORT
   std::string listen = "127.0.0.1:0";  // --listen
-  std::string advertise;    // --advertise=HOST[:PORT]: how others call us; empty: what was bound
-  int index = -1;           // --index
-  int parent_pipe_fd = -1;  // --parent_pipe_fd: ends at once when this pipe closes
-  int ready_fd = -1;        // --ready_fd: "ADDRESS\n" is written here when calls are taken
+  // --advertise=HOST[:PORT]: how others call us; an IPv6 address needs brackets only with a port.
+  // Empty: what was bound.
+  std::string advertise;
+  int index = -1;                   // --index
+  int parent_pipe_fd = -1;          // --parent_pipe_fd: ends at once when this pipe closes
+  int ready_fd = -1;                // --ready_fd: "ADDRESS\n" is written here when calls are taken
   bool die_with_parent = false;     // --die_with_parent: the kernel kills us when the parent ends
   std::string log_file;             // --log_file
   std::string log_format = "text";  // --log_format
@@ -57,7 +59,7 @@ struct DaemonFlags {
 
 void AddDaemonFlags(CLI::App* app, DaemonFlags* flags);
 
-// INVALID_ARGUMENT with a sentence that begins with the flag: this is not HOST:PORT.
+// INVALID_ARGUMENT with a sentence that begins with the flag: this is not HOST:PORT, or not UTF-8.
 absl::Status CheckAddress(const char* flag, const std::string& address);
 
 // INVALID_ARGUMENT: an address that is none, or see CheckListening (tls_flags.h).

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
 #include "common/base/status.h"
 #include "common/process/daemon.h"
 
@@ -32,8 +33,9 @@ absl::StatusOr<std::string> HttpAddress(const std::string& http, const TlsFiles&
   const std::string address =
       http.find(':') == std::string::npos ? absl::StrCat("127.0.0.1:", http) : http;
   if (!CheckAddress("--http", address).ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--http=", http, " is no address; write a port, for example 9090, or HOST:PORT"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--http=", Printable(http),
+                     " is no address; write a port, for example 9090, or HOST:PORT"));
   }
   if (IsLoopback(address)) return address;
   MU_RETURN_IF_ERROR(CheckTlsFiles(tls, pb::ROLE_UNSPECIFIED));

@@ -14,6 +14,7 @@ TEST(HostPort, IsSplitAndJoined) {
       {"127.0.0.1:7000", "127.0.0.1", 7000},
       {"worker-3.workers:0", "worker-3.workers", 0},
       {"[::1]:65535", "::1", 65535},
+      {"[fd00:10:244::5]:7000", "fd00:10:244::5", 7000},
   };
   for (const auto& [address, host, port] : addresses) {
     MU_ASSERT_OK_AND_ASSIGN(const HostPort at, SplitHostPort(address));
@@ -30,6 +31,18 @@ TEST(HostPort, SaysWhatIsNone) {
                 testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")))
         << wrong;
   }
+}
+
+// Its last group is no port.
+TEST(HostPort, AnAddressWithColonsNeedsBrackets) {
+  for (const char* const wrong :
+       {"::1", "fd00::5", "fd00:10:244::5", "fd00::1:7000", "[::1]x:80", "x[::1]:80"}) {
+    EXPECT_THAT(SplitHostPort(wrong).status(),
+                testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                  ::testing::AllOf(HasSubstr("HOST:PORT"), HasSubstr("brackets"))))
+        << wrong;
+  }
+  EXPECT_EQ(JoinHostPort("fd00:10:244::5", 7000), "[fd00:10:244::5]:7000");
 }
 
 }  // namespace

@@ -35,6 +35,7 @@ TEST(NobodyListens, UntilSomebodyDoes) {
 TEST(NobodyListens, IsNotSaidOfWhatIsNoAddress) {
   EXPECT_FALSE(NobodyListens("memory:7x", absl::Seconds(1)));
   EXPECT_FALSE(NobodyListens("no.such.host.invalid:80", absl::Seconds(1)));
+  EXPECT_FALSE(NobodyListens("::1:1", absl::Seconds(1)));  // 1 may be no port
 }
 
 // Its queue is full: nothing is heard of it.

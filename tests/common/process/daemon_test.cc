@@ -11,6 +11,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -74,6 +76,46 @@ TEST(DaemonFlagsTest, AdvertisesAnAddressThatOthersCanReach) {
   EXPECT_EQ(AdvertisedAddress(flags, "0.0.0.0:5"), "ps-3.svc:5");
   flags.advertise = "ps-3.svc:99";
   EXPECT_EQ(AdvertisedAddress(flags, "0.0.0.0:5"), "ps-3.svc:99");
+  // As Kubernetes writes a pod's address: its last group is no port.
+  for (const char* const pod : {"fd00::5", "fd00:10:244::5", "::1", "[fd00::5]"}) {
+    flags.advertise = pod;
+    const std::string bare = absl::StrCat(absl::StripSuffix(absl::StripPrefix(pod, "["), "]"));
+    EXPECT_EQ(AdvertisedAddress(flags, "[::]:7000"), absl::StrCat("[", bare, "]:7000"));
+    EXPECT_EQ(AdvertisedHttp(flags, "[::]:81", true), absl::StrCat("https://[", bare, "]:81"));
+  }
+  flags.advertise = "[fd00::5]:99";
+  EXPECT_EQ(AdvertisedAddress(flags, "[::]:7000"), "[fd00::5]:99");
+}
+
+TEST(DaemonFlagsTest, AnAddressOfIpv6IsKnown) {
+  EXPECT_TRUE(IsLoopback("::1"));
+  EXPECT_TRUE(IsLoopback("[::1]:80"));
+  EXPECT_FALSE(IsLoopback("fd00::1"));
+  MU_EXPECT_OK(CheckAddress("--coordinator", "[fd00::1]:7000"));
+  EXPECT_THAT(
+      CheckAddress("--coordinator", "fd00::1:7000"),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               ::testing::AllOf(HasSubstr("--coordinator=fd00::1:7000"), HasSubstr("[::1]:7000"))));
+}
+
+TEST(DaemonFlagsTest, RefusesWhatNobodyCouldCall) {
+  DaemonFlags flags;
+  flags.coordinator = "somewhere:7000";
+  for (const char* const good : {"", "host", "host:7000", "10.0.0.3", "fd00::5", "[fd00::5]",
+                                 "[fd00::5]:7000", "fe80::1%eth0"}) {
+    flags.advertise = good;
+    MU_EXPECT_OK(CheckDaemonFlags(flags, pb::ROLE_WORKER)) << good;
+  }
+  for (const char* const wrong : {"host:99999", "host:x", "fd00::5::7000", "caf\xE9"}) {
+    flags.advertise = wrong;
+    EXPECT_THAT(CheckDaemonFlags(flags, pb::ROLE_WORKER),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--advertise=")))
+        << wrong;
+  }
+  flags.advertise.clear();
+  flags.coordinator = "caf\xE9:7000";
+  EXPECT_THAT(CheckDaemonFlags(flags, pb::ROLE_WORKER),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--coordinator=")));
 }
 
 // Each body below runs in a process of its own (a "threadsafe" death test starts the binary again,

@@ -41,7 +41,8 @@ TEST(HttpAddress, IsOffLoopbackIfOthersReachIt) {
 }
 
 TEST(HttpAddress, RefusesWhatIsNoAddress) {
-  for (const char* const wrong : {"", "x", "65536", "-1", ":80", "host:", "host:x"}) {
+  for (const char* const wrong :
+       {"", "x", "65536", "-1", ":80", "host:", "host:x", "::1", "caf\xE9:80"}) {
     EXPECT_THAT(HttpAddress(wrong, {}, true),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--http=")))
         << wrong;
