@@ -41,9 +41,13 @@ bool Core::OpensRecovery() {
 
 void Core::LoseServer(const Member& member, const std::string& kind, const std::string& message) {
   if (closed_ || !ended_.ok()) return;
+  // While the cluster gathers, nobody has given or asked the servers anything: another process may
+  // take the place as this one did.
+  const bool gathering = !configured_.has_value() && work_.kind == Work::Kind::kNone &&
+                         tasks_.empty() && !queue_.scheduled();
   const bool was_loading = VoidWork();
   Act(commit_.ServerLost(member.index));
-  if (!recovery_enabled_) {
+  if (!recovery_enabled_ && !gathering) {
     return End(WithKind(absl::UnavailableError(absl::StrCat("parameter ", Describe(member),
                                                             " is lost (", kind, "): ", message)),
                         pb::ERROR_MACHINE, pb::ROLE_PSSERVER, member.index));

@@ -187,6 +187,7 @@ void Core::On(event::Configured& e) {
     return AnswerAll(e.error.status);
   }
   configure_tries_ = 0;
+  if (!configured_.has_value()) failures_.ServersBack(Seconds());  // of the gathering cluster
   reset_servers_ = false;
   parameters_configured_ = work.parameters;
   configured_ = work.generation;

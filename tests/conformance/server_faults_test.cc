@@ -193,6 +193,32 @@ TEST(Conformance, PsKilledBeforeFirstCheckpoint) {
     EXPECT_THAT(failure.message, ::testing::HasSubstr("restored from initial values"));
 }
 
+// Of a cluster that is not complete yet: nothing can be lost.
+TEST(Conformance, PsKilledWhileTheClusterGathers) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster,
+                          TestCluster::Start({.workers = 1, .ps = 2, .gathers = true}));
+  Coordinator& c = cluster->coordinator();
+  const auto start = [&](int server, size_t registered) {
+    MU_ASSERT_OK(cluster->StartServer(server));
+    testing::WaitWhile([&] { return c.Counts().servers != registered; });
+  };
+  start(0, 1);
+  cluster->KillServer(0);
+  testing::WaitWhile([&] { return c.Counts().servers != 0; });
+  start(0, 1);
+  EXPECT_EQ(cluster->TerminateServer(0).code, 0);
+  testing::WaitWhile([&] { return c.Counts().servers != 0; });
+  start(0, 1);
+  start(1, 2);
+  MU_ASSERT_OK(cluster->StartWorker(0));
+  MU_ASSERT_OK(c.WaitForCluster(1));
+  EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("died", "left"));
+  Checkpointer checkpointer(&c, {.directory = cluster->directory() + "/checkpoints"});
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 400}));
+  job.ScheduleAll(10);
+  job.JoinAndCheck();
+}
+
 // All that a checkpointer of these tests does of itself.
 CheckpointerOptions EverySteps(const TestCluster& cluster, uint64_t steps) {
   return {.directory = cluster.directory() + "/checkpoints",

@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<TestCluster>> TestCluster::Start(TestClusterOptio
   MU_ASSIGN_OR_RETURN(TempDirectory directory, TempDirectory::Create("muster-test"));
   std::unique_ptr<TestCluster> cluster(new TestCluster(options, std::move(directory)));
   MU_RETURN_IF_ERROR(cluster->CreateCoordinator(options.listen));
+  if (options.gathers) return cluster;
   for (int i = 0; i < options.ps; ++i) MU_RETURN_IF_ERROR(cluster->StartServer(i));
   for (int i = 0; i < options.workers; ++i) MU_RETURN_IF_ERROR(cluster->StartWorker(i));
   MU_RETURN_IF_ERROR(cluster->coordinator().WaitForCluster(options.workers));

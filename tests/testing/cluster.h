@@ -35,6 +35,7 @@ std::string BinaryDirectory();
 struct TestClusterOptions {
   int workers = 1;  // started at once; others by StartWorker
   int ps = 1;
+  bool gathers = false;  // Start starts no daemon and waits for none: the test does
   int functions_in_flight = 2;
   size_t queue_bound = 1000;
   uint64_t seed = 1;
@@ -52,7 +53,7 @@ struct TestClusterOptions {
 
 class TestCluster {
  public:
-  // Returns when all daemons have registered.
+  // Returns when all daemons have registered, but see `gathers`.
   static absl::StatusOr<std::unique_ptr<TestCluster>> Start(TestClusterOptions options);
   ~TestCluster();
 

@@ -147,6 +147,41 @@ TEST(CoreServers, WithoutRecoveryALostServerEndsTheJob) {
   EXPECT_EQ(KindOf(d.core.ended()), pb::ERROR_MACHINE);
 }
 
+// Servers that nobody has given anything have nothing to lose.
+TEST(CoreServers, ALossWhileTheClusterGathersEndsNothing) {
+  CoreDriver d(2);
+  d.Join(pb::ROLE_PSSERVER, 100, 0);
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "server 0 replaced; interrupt; server 0 joins");
+  EXPECT_EQ(d.Step(event::DaemonDied{200}), "server 0 died; interrupt");
+  d.Join(pb::ROLE_PSSERVER, 300, 0);
+  EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 300, 0, 1), "server 0 left; interrupt; goodbye 1");
+  d.Join(pb::ROLE_PSSERVER, 400, 0);
+  std::string silent;
+  for (int i = 0; i < 20 && silent.empty(); ++i) silent = d.TickAfter(absl::Seconds(1));
+  EXPECT_EQ(silent, "server 0 silent; interrupt");
+  MU_EXPECT_OK(d.core.ended());
+  d.Join(pb::ROLE_PSSERVER, 500, 0);
+  d.Join(pb::ROLE_PSSERVER, 501, 1);
+  d.Step(event::CatalogChanged{.parameters = 1});
+  EXPECT_EQ(d.Want(1, {}), "configure in 1");
+  EXPECT_EQ(d.Step(event::Configured{d.Last<action::Configure>().attempt}),
+            "use routing; done 1 OK");
+  const std::vector<MemberFailure> failures = d.core.failures().failures();
+  EXPECT_EQ(failures.size(), 4u);
+  for (const MemberFailure& failure : failures) EXPECT_GE(failure.recovered_seconds, 0);
+  EXPECT_EQ(d.Step(event::DaemonDied{500}), "server 0 died; interrupt; end UNAVAILABLE")
+      << "now there is something to lose";
+}
+
+// A program without recovery would wait for the next server for ever.
+TEST(CoreServers, ALossWhileSomebodyWaitsForTheServersEndsTheJob) {
+  CoreDriver d(2);
+  d.Want(1, {});
+  d.Join(pb::ROLE_PSSERVER, 100, 0);
+  EXPECT_EQ(d.Step(event::DaemonDied{100}),
+            "server 0 died; interrupt; done 1 UNAVAILABLE; end UNAVAILABLE");
+}
+
 TEST(CoreServers, ALostServerEndsACheckpointUntilItsManifestIsWritten) {
   CoreDriver d(2);
   d.Serve(0);
