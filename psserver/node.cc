@@ -43,6 +43,8 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
   membership.role = pb::ROLE_PSSERVER;
   membership.address = node->address_;
   membership.index = options.index;
+  // What it holds is of its place.
+  membership.may_move = [n = node.get()] { return !n->server_.placed(); };
   membership.http = options.http;
   membership.orphan_timeout = options.orphan_timeout;
   membership.on_registered = [n = node.get()](const pb::RegisterReply& reply, int64_t sent_ns) {

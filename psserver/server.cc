@@ -79,6 +79,11 @@ absl::Status PsServer::SetIdentity(uint64_t job, uint64_t epoch, uint32_t index)
   return core_.SetIdentity(job, epoch, index);
 }
 
+bool PsServer::placed() const {
+  MutexLock lock(&mutex_);
+  return core_.placed();
+}
+
 void PsServer::RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least_generation) {
   MutexLock lock(&mutex_);
   core_.RenewLease(sent_ns, lease, least_generation);

@@ -71,6 +71,8 @@ class PsServer {
 
   // From the membership: what the coordinator said.
   absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index);
+  // False: it can still become another server than it is.
+  bool placed() const;
   void RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least_generation);
   void RaiseLowWater(uint64_t function);
   // Of the memory of applied pushes, for heartbeats. Without what is inherited: files bound that.

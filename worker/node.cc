@@ -48,6 +48,7 @@ absl::StatusOr<std::unique_ptr<WorkerNode>> WorkerNode::Listen(Transport* transp
   membership.role = pb::ROLE_WORKER;
   membership.address = node->address_;
   membership.index = options.index;
+  membership.may_move = [] { return true; };
   membership.incarnation = node->incarnation_;
   membership.http = options.http;
   membership.orphan_timeout = options.orphan_timeout;

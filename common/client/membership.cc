@@ -111,7 +111,13 @@ MembershipCore::Next MembershipClient::RegisterOnce(int64_t sent_ns) {
   request.set_protocol(kProtocol);
   request.set_version(Version());
   const pb::RegisterReply before = registration();
-  request.set_index(before.job() != 0 ? static_cast<int32_t>(before.index()) : options_.index);
+  const bool again = before.job() != 0;
+  request.set_index(again ? static_cast<int32_t>(before.index()) : options_.index);
+  request.set_may_move(again && options_.index < 0 && options_.may_move && options_.may_move());
+  {
+    MutexLock lock(&mutex_);
+    core_.MayMove(request.may_move());
+  }
   const auto reply = CallUntilStopped<pb::RegisterReply>(kRegister, request, kRegisterTimeout);
   MembershipCore::Next next;
   {

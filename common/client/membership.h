@@ -28,16 +28,19 @@ struct MembershipOptions {
   muster::Role role = muster::ROLE_UNSPECIFIED;
   std::string address;  // where this daemon is called
   int32_t index = -1;   // the wish; -1: any
-  std::string http;     // where it serves metrics; empty: nowhere
+  // Whether this daemon, if it has no wish, can take another index than the one that it had. Null:
+  // it cannot.
+  std::function<bool()> may_move;
+  std::string http;  // where it serves metrics; empty: nowhere
   // How long the coordinator may be out of reach before the daemon gives up.
   absl::Duration orphan_timeout = absl::Minutes(10);
   Incarnation incarnation;  // 0: a random one
   Clock* clock = Clock::Real();
 
   // After each registration: the first one, and again when the coordinator has forgotten this
-  // daemon or one of a newer epoch took over (job and index stay or the daemon is lost; one of an
-  // older epoch is none). `sent_ns` is the clock's time when the request was sent: leases count
-  // from then.
+  // daemon or one of a newer epoch took over (job and index stay or the daemon is lost, but see
+  // may_move; one of an older epoch is none). `sent_ns` is the clock's time when the request was
+  // sent: leases count from then.
   std::function<void(const muster::RegisterReply&, int64_t sent_ns)> on_registered;
   std::function<void(const muster::HeartbeatReply&, int64_t sent_ns)> on_heartbeat;
   // Adds to a heartbeat what this daemon reports of itself. May be null.

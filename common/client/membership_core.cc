@@ -29,7 +29,8 @@ MembershipCore::Next MembershipCore::Registered(int64_t now_ns,
       // It was taken for dead and has not noticed yet that a newer one has taken over.
       return OutOfReach(now_ns, absl::UnavailableError("an older coordinator answers"));
     }
-    if (reply->job() != registration_.job() || reply->index() != registration_.index()) {
+    if (reply->job() != registration_.job() ||
+        (reply->index() != registration_.index() && !may_move_)) {
       return Lost(absl::FailedPreconditionError(
           "the coordinator that answers now has another job or another place for this daemon"));
     }

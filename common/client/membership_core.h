@@ -31,6 +31,9 @@ class MembershipCore {
   Next Registered(int64_t now_ns, const absl::StatusOr<muster::RegisterReply>& reply);
   Next Beaten(int64_t now_ns, const absl::Status& status);
 
+  // Whether the next registration may be answered with another index than the one before.
+  void MayMove(bool may_move) { may_move_ = may_move; }
+
   // The daemon does not register again, and ignores errors.
   void Leave() { leaving_ = true; }
 
@@ -50,6 +53,7 @@ class MembershipCore {
   const absl::Duration orphan_timeout_;
   bool registered_ = false;  // as far as this daemon knows
   bool leaving_ = false;
+  bool may_move_ = false;
   bool sent_ = false;  // anything
   int64_t sent_ns_ = 0;
   int64_t last_contact_ns_ = 0;

@@ -39,25 +39,7 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
       return result;
     }
   }
-  uint32_t index = 0;
-  if (role == pb::ROLE_WORKER) {
-    // An index that somebody wished for is kept through restarts; others are never used twice.
-    index = request.index() >= 0 ? static_cast<uint32_t>(request.index()) : next_worker_;
-    next_worker_ = std::max(next_worker_, index + 1);
-  } else if (request.index() >= 0) {
-    index = static_cast<uint32_t>(request.index());
-    if (index >= options_.expected_servers) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a server asks for index ", index, " but the cluster has ",
-                       options_.expected_servers, " servers; start it with a smaller --index"));
-    }
-  } else {
-    while (index < options_.expected_servers && members_.contains({role, index})) ++index;
-    if (index == options_.expected_servers) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("all ", options_.expected_servers, " places of servers are taken"));
-    }
-  }
+  MU_ASSIGN_OR_RETURN(const uint32_t index, IndexFor(request));
   const auto taken = members_.find({role, index});
   if (taken != members_.end() &&
       std::find(former_.begin(), former_.end(), incarnation) != former_.end()) {
@@ -77,6 +59,35 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
   members_[{role, index}] = member;
   result.member = member;
   return result;
+}
+
+absl::StatusOr<uint32_t> Membership::IndexFor(const pb::RegisterRequest& request) {
+  const pb::Role role = request.role();
+  const bool names_one = request.index() >= 0;
+  uint32_t index = names_one ? static_cast<uint32_t>(request.index()) : 0;
+  const bool is_place = role == pb::ROLE_WORKER || index < options_.expected_servers;
+  // A coordinator that was started again does not know to whom an older one gave an index: another
+  // process may have been quicker. Who can do without it leaves it to that one.
+  const bool any =
+      !names_one || (request.may_move() && (!is_place || members_.contains({role, index})));
+  if (role == pb::ROLE_WORKER) {
+    // An index that somebody wished for, or had, is kept. No other one is given twice by this
+    // coordinator.
+    if (any) index = next_worker_;
+    next_worker_ = std::max(next_worker_, index + 1);
+    return index;
+  }
+  if (!any) {
+    if (is_place) return index;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a server asks for index ", index, " but the cluster has ",
+                     options_.expected_servers, " servers; start it with a smaller --index"));
+  }
+  for (index = 0; index < options_.expected_servers; ++index) {
+    if (!members_.contains({role, index})) return index;
+  }
+  return absl::ResourceExhaustedError(
+      absl::StrCat("all ", options_.expected_servers, " places of servers are taken"));
 }
 
 absl::Status Membership::Heartbeat(const pb::HeartbeatRequest& request, absl::Time now) {

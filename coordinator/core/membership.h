@@ -3,7 +3,8 @@
 //
 // A daemon that registers again under an index takes its place with a new incarnation; what was
 // known of the older one is over. Workers are numbered as they come; a server has a fixed index
-// below `expected_servers`.
+// below `expected_servers`. Daemons that had an index with an older coordinator ask for it; one
+// that may move, a worker or a server that holds nothing, takes it from nobody.
 //
 // Two ways to be lost: no heartbeat for `timeout`, or heartbeats of a server that say for three of
 // them that its work (a save, a restore) moves no byte. Time in which the coordinator was stopped
@@ -86,6 +87,8 @@ class Membership {
  private:
   using Key = std::pair<pb::Role, uint32_t>;
   const Options options_;
+  // For one that is no member.
+  absl::StatusOr<uint32_t> IndexFor(const pb::RegisterRequest& request);
   void Forget(const Member& member);
   size_t& CountOf(pb::Role role) { return role == pb::ROLE_WORKER ? workers_ : servers_; }
   std::map<Key, Member> members_;

@@ -53,7 +53,7 @@ absl::Status Admission::CheckIdentity(const pb::RequestContext& context) const {
 }
 
 absl::Status Admission::SetIdentity(uint64_t job, uint64_t epoch, uint32_t index) {
-  if (job_ != 0 && (job_ != job || (state_ != State::kFresh && index_ != index))) {
+  if (job_ != 0 && (job_ != job || (placed_ && index_ != index))) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_OTHER_JOB,
                   "the coordinator has another job or another index for it");
   }
@@ -149,6 +149,7 @@ absl::Status Admission::AdmitConfigure(const pb::RequestContext& context, uint32
   }
   job_ = context.job();
   index_ = index;
+  placed_ = true;
   epoch_ = std::max(epoch_, context.epoch());
   return absl::OkStatus();
 }

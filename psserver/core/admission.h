@@ -34,6 +34,8 @@ class Admission {
   explicit Admission(bool leased, bool registers = false) : registers_(registers), lease_(leased) {}
 
   // The job that the coordinator gave at registration: another one cannot configure this server.
+  // FAILED_PRECONDITION (ERROR_OTHER_JOB) for another job than before, and for another index once
+  // somebody was admitted to configure it.
   absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index);
   // A state of a generation below `least` does not serve, whatever the lease, until it is restored:
   // a process that others had replaced may be asked to come back.
@@ -86,6 +88,8 @@ class Admission {
   absl::Status Refuse(absl::StatusCode code, muster::ErrorKind kind,
                       const std::string& message) const;
   uint32_t index() const { return index_; }
+  // It holds what belongs to its index, or is about to.
+  bool placed() const { return placed_; }
   uint64_t epoch() const { return epoch_; }
   uint64_t generation() const { return generation_; }
 
@@ -108,6 +112,7 @@ class Admission {
   // it is not acknowledged.
   bool behind_ = false;
   uint32_t index_ = 0;
+  bool placed_ = false;
   bool replaced_ = false;  // while it was being restored
   std::string restoring_;
   std::optional<std::string> restored_;  // in this generation

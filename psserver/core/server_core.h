@@ -223,6 +223,7 @@ class ServerCore {
 
   // What is.
   uint32_t index() const { return admission_.index(); }
+  bool placed() const { return admission_.placed(); }
   uint64_t generation() const { return admission_.generation(); }
   bool gate_closed() const { return gate_.closed(); }
   const PushMemory& pushes() const { return pushes_; }

@@ -108,6 +108,19 @@ TEST_F(PsServerTest, TheRegisteredJobIsTheOnlyOneThatMayConfigure) {
   MU_EXPECT_OK(Configure());
 }
 
+// Whose partitions it holds from then on.
+TEST_F(PsServerTest, ItsIndexMayChangeUntilSomebodyConfiguresIt) {
+  MU_ASSERT_OK(server_.SetIdentity(/*job=*/1, /*epoch=*/1, /*index=*/1));
+  EXPECT_FALSE(server_.placed());
+  EXPECT_EQ(KindOf(Configure()), pb::ERROR_STALE) << "it is meant for server 0";
+  EXPECT_FALSE(server_.placed());
+  MU_ASSERT_OK(server_.SetIdentity(1, 1, 0));
+  MU_ASSERT_OK(Configure());
+  EXPECT_TRUE(server_.placed());
+  MU_EXPECT_OK(server_.SetIdentity(1, 2, 0));
+  EXPECT_EQ(KindOf(server_.SetIdentity(1, 2, 1)), pb::ERROR_OTHER_JOB);
+}
+
 TEST_F(PsServerTest, OlderEpochsAndGenerationsAreRefused) {
   context_.set_epoch(5);
   context_.set_generation(3);

@@ -117,6 +117,19 @@ TEST_F(MembershipCoreTest, ARefusalAnotherJobAndAnotherPlaceEndIt) {
   EXPECT_EQ(Beat(1, refusal), Next::kLost);
 }
 
+TEST_F(MembershipCoreTest, AnotherPlaceIsTakenByWhoMayMove) {
+  Join();
+  EXPECT_EQ(Beat(1, Unknown()), Next::kAtOnce);
+  core_.Send(2 * kSecond);
+  core_.MayMove(true);
+  EXPECT_EQ(core_.Registered(2 * kSecond, Reply(4, 9, /*index=*/1)), Next::kTaken);
+  EXPECT_EQ(core_.registration().index(), 1u);
+  EXPECT_EQ(Beat(3, Unknown()), Next::kAtOnce);
+  core_.Send(4 * kSecond);
+  core_.MayMove(false);
+  EXPECT_EQ(core_.Registered(4 * kSecond, Reply(4, 9, /*index=*/2)), Next::kLost);
+}
+
 TEST_F(MembershipCoreTest, WhoLeavesDoesNotComeBack) {
   Join();
   core_.Leave();

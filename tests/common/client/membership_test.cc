@@ -336,6 +336,39 @@ TEST_F(MembershipTest, AnotherJobOrPlaceMeansLost) {
   EXPECT_THAT(events_.lost_status(), HasCode(absl::StatusCode::kFailedPrecondition));
 }
 
+TEST_F(MembershipTest, WithoutAWishItMayTakeAnotherPlace) {
+  MembershipOptions options = Options();
+  options.may_move = [] { return true; };
+  auto client = Client(options);
+  MU_ASSERT_OK(client->Register());
+  coordinator_.SetReply(/*job=*/9, /*index=*/5);
+  coordinator_.FailBeats(RegisterAgain());
+  events_.WaitFor(&events_.registered, 2);
+  coordinator_.FailBeats(absl::OkStatus());
+  events_.WaitFor(&events_.beats, events_.Get(&events_.beats) + 2);
+  EXPECT_EQ(client->registration().index(), 5u);
+  EXPECT_EQ(coordinator_.last_beat().index(), 5u);
+  EXPECT_EQ(events_.Get(&events_.lost), 0);
+  client->Stop();
+  const auto registered = coordinator_.registered();
+  EXPECT_FALSE(registered[0].may_move()) << "any index is good";
+  EXPECT_EQ(registered[1].index(), 2);
+  EXPECT_TRUE(registered[1].may_move());
+}
+
+TEST_F(MembershipTest, WithAWishItMayNot) {
+  MembershipOptions options = Options();
+  options.index = 2;
+  options.may_move = [] { return true; };
+  auto client = Client(options);
+  MU_ASSERT_OK(client->Register());
+  coordinator_.SetReply(/*job=*/9, /*index=*/5);
+  coordinator_.FailBeats(RegisterAgain());
+  events_.WaitFor(&events_.lost, 1);
+  EXPECT_THAT(events_.lost_status(), HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_FALSE(coordinator_.registered().back().may_move());
+}
+
 TEST_F(MembershipTest, AVanishedCoordinatorMeansLostAfterTheOrphanTimeout) {
   MembershipOptions options = Options();
   options.orphan_timeout = absl::Milliseconds(50);

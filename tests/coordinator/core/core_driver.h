@@ -76,11 +76,13 @@ class CoreDriver {
     return found == nullptr ? kNone : *found;
   }
 
-  std::string Join(pb::Role role, uint64_t incarnation, int index, int64_t pid = 0) {
+  std::string Join(pb::Role role, uint64_t incarnation, int index, int64_t pid = 0,
+                   bool may_move = false) {
     event::Register join;
     join.request.set_role(role);
     join.request.set_incarnation(incarnation);
     join.request.set_index(index);
+    join.request.set_may_move(may_move);
     join.request.set_address("here:1");
     join.request.set_protocol(kProtocol);
     join.request.set_pid(pid == 0 ? static_cast<int64_t>(incarnation) : pid);

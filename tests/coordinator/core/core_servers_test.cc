@@ -173,6 +173,31 @@ TEST(CoreServers, ALossWhileTheClusterGathersEndsNothing) {
       << "now there is something to lose";
 }
 
+// A coordinator that was started again, and a server that was quicker than those with a place.
+TEST(CoreServers, AFreshServerMovesWhereAFormerOneHasItsPlace) {
+  CoreDriver d(2, CoordinatorEpoch(2));
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, -1), "server 0 joins");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "server 0 replaced; interrupt; server 0 joins");
+  const auto fresh = [&](int had) {
+    return d.Join(pb::ROLE_PSSERVER, 300, had, 0, /*may_move=*/true);
+  };
+  EXPECT_EQ(fresh(0), "server 1 joins");
+  EXPECT_EQ(fresh(0), "") << "it asks again";
+  EXPECT_EQ(d.Last<action::AnswerRegister>().index, 1u);
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "server 1 replaced; interrupt; server 1 joins");
+  EXPECT_EQ(fresh(1), "refuse RESOURCE_EXHAUSTED");
+  MU_EXPECT_OK(d.core.ended());
+  // Where the state is recovered, it is one more server that has none.
+  d.Step(event::EnableRecovery{});
+  d.Step(event::CatalogChanged{.parameters = 1});
+  d.Want(1, {});
+  d.Step(event::Configured{d.Last<action::Configure>().attempt});
+  EXPECT_EQ(d.Step(event::DaemonDied{101}), "server 1 died; interrupt; pause");
+  EXPECT_THAT(fresh(1), ::testing::HasSubstr("server 1 joins"));
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "refuse FAILED_PRECONDITION")
+      << "what it holds is of before";
+}
+
 // A program without recovery would wait for the next server for ever.
 TEST(CoreServers, ALossWhileSomebodyWaitsForTheServersEndsTheJob) {
   CoreDriver d(2);

@@ -16,6 +16,13 @@ pb::RegisterRequest Request(pb::Role role, uint64_t incarnation, int index = -1)
   return request;
 }
 
+// Of one that had this index, but without a wish.
+pb::RegisterRequest Former(pb::Role role, uint64_t incarnation, int index) {
+  pb::RegisterRequest request = Request(role, incarnation, index);
+  request.set_may_move(true);
+  return request;
+}
+
 pb::HeartbeatRequest Beat(const Member& member) {
   pb::HeartbeatRequest request;
   request.set_role(member.role);
@@ -67,6 +74,55 @@ TEST(Membership, OneThatWakesUpIsWelcomeUnlessItsPlaceIsTaken) {
   EXPECT_THAT(late, HasCode(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(KindOf(late.status()), pb::ERROR_STALE);
   EXPECT_EQ(members.Find(pb::ROLE_WORKER, 0)->incarnation, Incarnation(12));
+}
+
+// By a coordinator that was started again, and does not know what an older one gave to whom.
+TEST(Membership, AFormerIndexIsKeptUnlessALivingProcessHasIt) {
+  Membership members({.expected_servers = 1});
+  const auto index_of = [&](const pb::RegisterRequest& request) {
+    const auto registered = members.Register(request, kStart);
+    EXPECT_THAT(registered, testing::IsOk());
+    if (!registered.ok()) return -1;
+    EXPECT_FALSE(registered->replaced.has_value());
+    return static_cast<int>(registered->member.index);
+  };
+  EXPECT_EQ(index_of(Request(pb::ROLE_WORKER, 20)), 0) << "it was quicker";
+  EXPECT_EQ(index_of(Former(pb::ROLE_WORKER, 12, 2)), 2);
+  EXPECT_EQ(index_of(Former(pb::ROLE_WORKER, 10, 0)), 3);
+  EXPECT_EQ(index_of(Former(pb::ROLE_WORKER, 10, 0)), 3) << "it has not heard of it";
+  EXPECT_EQ(index_of(Former(pb::ROLE_WORKER, 11, 1)), 1) << "nobody has it";
+  EXPECT_EQ(index_of(Request(pb::ROLE_WORKER, 21)), 4);
+  EXPECT_EQ(members.Count(pb::ROLE_WORKER), 5u);
+}
+
+TEST(Membership, AWorkerWithoutAWishMakesRoomForOneWithAWish) {
+  Membership members({.expected_servers = 1});
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 11), kStart));
+  MU_ASSERT_OK_AND_ASSIGN(const auto wish,
+                          members.Register(Request(pb::ROLE_WORKER, 12, 0), kStart));
+  EXPECT_TRUE(wish.replaced.has_value());
+  MU_ASSERT_OK_AND_ASSIGN(const auto moved,
+                          members.Register(Former(pb::ROLE_WORKER, 11, 0), kStart));
+  EXPECT_EQ(moved.member.index, 1u);
+  EXPECT_FALSE(moved.replaced.has_value());
+}
+
+TEST(Membership, AServerThatHoldsNothingTakesAFreePlaceAndNoOther) {
+  Membership members({.expected_servers = 2});
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_PSSERVER, 1), kStart));
+  MU_ASSERT_OK_AND_ASSIGN(const auto former,
+                          members.Register(Request(pb::ROLE_PSSERVER, 2, 0), kStart));
+  ASSERT_TRUE(former.replaced.has_value());
+  MU_ASSERT_OK_AND_ASSIGN(const auto moved,
+                          members.Register(Former(pb::ROLE_PSSERVER, 1, 0), kStart));
+  EXPECT_EQ(moved.member.index, 1u);
+  EXPECT_THAT(members.Register(Former(pb::ROLE_PSSERVER, 3, 1), kStart),
+              HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(members.Count(pb::ROLE_PSSERVER), 2u);
+  EXPECT_TRUE(members.Remove(moved.member).has_value());
+  MU_ASSERT_OK_AND_ASSIGN(const auto beyond,
+                          members.Register(Former(pb::ROLE_PSSERVER, 3, 7), kStart));
+  EXPECT_EQ(beyond.member.index, 1u) << "the cluster of before was larger";
 }
 
 TEST(Membership, ServersHaveFixedPlaces) {
