@@ -18,6 +18,9 @@ constexpr absl::Duration kLongestDelay = absl::Seconds(1);
 // Connections in a row on which the worker answers, and nothing comes of it.
 constexpr uint32_t kMostFruitless = 50;
 constexpr uint32_t kLongBackoff = 10;
+// A worker's silence is counted so often until it is given up, and at most twice as much at a time:
+// where there was more, this process has not run.
+constexpr int kCounts = 8;
 constexpr absl::Duration kFarewell = absl::Milliseconds(500);
 
 // Another connection may do better.
@@ -40,7 +43,7 @@ bool IsPassing(const absl::Status& status) {
 }  // namespace
 
 FeedClient::FeedClient(Options options)
-    : options_(std::move(options)), end_(options_.stream), broken_since_(SteadyNow()) {}
+    : options_(std::move(options)), end_(options_.stream), counted_at_(SteadyNow()) {}
 
 std::shared_ptr<FeedClient> FeedClient::Open(Options options) {
   std::shared_ptr<FeedClient> client(new FeedClient(std::move(options)));
@@ -67,8 +70,7 @@ void FeedClient::Connect() {
     first.mutable_hello()->set_connection(number);
     first.set_received(end_.received());
     end_.Connect(number, first.SerializeAsString(), /*greets=*/false);
-    After(std::max(broken_since_ + options_.give_up - SteadyNow(), absl::ZeroDuration()),
-          [number](FeedClient& self) { self.GiveUp(number); });
+    if (!std::exchange(counting_, true)) CountSoon();
   }
   const auto self = shared_from_this();
   std::shared_ptr<ClientStream> stream = options_.channel->Converse(
@@ -111,7 +113,10 @@ void FeedClient::OnDone(uint64_t connection, absl::Status status) {
   {
     MutexLock lock(&mutex_);
     connection_.stream = nullptr;
-    if (connection_.answered) broken_since_ = SteadyNow();
+    if (connection_.answered) {
+      silent_ = absl::ZeroDuration();
+      counted_at_ = SteadyNow();
+    }
     fruitless_ = connection_.progress ? 0 : fruitless_ + 1;
     // The first time at once: the other end may be as well as it was.
     for (uint32_t i = 0; i < std::min(fruitless_, kLongBackoff); ++i) delay = backoff.Next();
@@ -133,11 +138,23 @@ void FeedClient::OnDone(uint64_t connection, absl::Status status) {
   options_.on_ended(status);
 }
 
-void FeedClient::GiveUp(uint64_t connection) {
+void FeedClient::CountSoon() {
+  After(options_.give_up / kCounts, [](FeedClient& self) { self.CountSilence(); });
+}
+
+void FeedClient::CountSilence() {
   absl::Status why;
   {
     MutexLock lock(&mutex_);
-    if (ended_ || connection_.number != connection || connection_.answered || !why_.ok()) return;
+    if (ended_ || !why_.ok()) return;
+    if (connection_.answered) {
+      counting_ = false;
+      return;
+    }
+    const absl::Duration since = SteadyNow() - counted_at_;
+    silent_ += std::min(since, 2 * options_.give_up / kCounts);
+    counted_at_ += since;
+    if (silent_ < options_.give_up) return CountSoon();
     why_ = absl::UnavailableError(absl::StrCat("the stream to the worker could not be opened for ",
                                                absl::FormatDuration(options_.give_up)));
     // The connection's OnDone tells it, if it is to come.

@@ -22,7 +22,8 @@ class FeedClient : public std::enable_shared_from_this<FeedClient> {
   struct Options {
     std::shared_ptr<Channel> channel;
     muster::FeedHello hello;  // without the connection
-    // For so long the stream may be without a connection on which the worker answers.
+    // For so long the stream may be without a connection on which the worker answers, as far as
+    // this process ran.
     absl::Duration give_up = absl::Seconds(10);
     // Runs its argument soon, on the thread on which messages are made. Null: messages are made on
     // the thread that calls Send.
@@ -61,8 +62,10 @@ class FeedClient : public std::enable_shared_from_this<FeedClient> {
   void Connect();
   void OnMessage(uint64_t connection, const Buffer& bytes);
   void OnDone(uint64_t connection, absl::Status status);
-  // The worker has not answered since the stream began, or broke.
-  void GiveUp(uint64_t connection);
+  // Until the worker answers: for how long it has not, since the stream began or broke. Ends the
+  // stream after give_up.
+  void CountSoon();
+  void CountSilence();
   void PokeSoon();
   void Poke();
   // The connection is to end; OnDone comes.
@@ -75,7 +78,9 @@ class FeedClient : public std::enable_shared_from_this<FeedClient> {
 
   Mutex mutex_;
   Connection connection_ ABSL_GUARDED_BY(mutex_);
-  absl::Time broken_since_ ABSL_GUARDED_BY(mutex_);
+  bool counting_ ABSL_GUARDED_BY(mutex_) = false;  // CountSilence is to come
+  absl::Duration silent_ ABSL_GUARDED_BY(mutex_);
+  absl::Time counted_at_ ABSL_GUARDED_BY(mutex_);
   uint32_t fruitless_ ABSL_GUARDED_BY(mutex_) = 0;  // connections in a row
   absl::Status why_ ABSL_GUARDED_BY(mutex_);  // it ends, decided here and not by the connection
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;

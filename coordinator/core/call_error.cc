@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/caller_gone.h"
 #include "common/base/error_kind.h"
 #include "common/client/applied_full.h"
 
@@ -13,6 +14,7 @@ CallError CallError::Of(absl::Status status) {
     error.kind = KindOf(status);
     error.input = InputFaultOf(status);
     error.applied_full = IsAppliedFull(status);
+    error.caller_gone = IsCallerGone(status);
     if (const auto detail = DetailOf(status)) {
       error.role = detail->role();
       error.index = detail->index();

@@ -18,6 +18,7 @@ struct CallError {
   uint32_t index = 0;                    // which of that role
   CoordinatorEpoch epoch;                // that the daemon has heard of
   bool applied_full = false;             // a server has no room to remember a push
+  bool caller_gone = false;              // a worker has given a run up, see caller_gone.h
   pb::InputFault input;                  // what a worker cannot read; NONE
 
   static CallError Of(absl::Status status);

@@ -35,11 +35,19 @@ class Cancellation {
     if (error_.ok()) error_ = std::move(error);
   }
 
-  void WaitFor(WorkerId worker, Incarnation incarnation) { waiting_[worker] = incarnation; }
+  // The worker is asked now, perhaps again.
+  void WaitFor(WorkerId worker, Incarnation incarnation, absl::Time now) {
+    waiting_[worker] = {incarnation, now};
+  }
+  // Whether this incarnation was asked before `time`, and is waited for.
+  bool AskedBefore(absl::Time time, WorkerId worker, Incarnation incarnation) const {
+    const auto it = waiting_.find(worker);
+    return it != waiting_.end() && it->second.incarnation == incarnation && it->second.asked < time;
+  }
   // It has confirmed, or is gone. False if nobody waits for this incarnation.
   bool Quiet(WorkerId worker, Incarnation incarnation) {
     const auto it = waiting_.find(worker);
-    if (it == waiting_.end() || it->second != incarnation) return false;
+    if (it == waiting_.end() || it->second.incarnation != incarnation) return false;
     waiting_.erase(it);
     return true;
   }
@@ -66,11 +74,15 @@ class Cancellation {
   absl::Time ask_again_at() const { return under_way_ ? ask_again_at_ : absl::InfiniteFuture(); }
 
  private:
+  struct Waiting {
+    Incarnation incarnation;
+    absl::Time asked;
+  };
   bool under_way_ = false;
   FunctionId below_;
   Generation generation_;
   absl::Status error_;
-  std::map<WorkerId, Incarnation> waiting_;
+  std::map<WorkerId, Waiting> waiting_;
   bool fencing_ = false;
   absl::Time fencing_since_;
   std::map<uint32_t, Incarnation> asked_;

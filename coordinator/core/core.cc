@@ -32,6 +32,12 @@ Core::Core(Options options)
       reset_servers_(options.epoch > CoordinatorEpoch(1)) {}
 
 void Core::Step(absl::Time now, Event event, Actions* actions) {
+  // There is a Tick in every heartbeat interval. Calls that were under way while there was none may
+  // have lost their connections, and their time: that says nothing of who was called.
+  if (now - now_ > 2 * options_.heartbeat) {
+    awake_since_ = now;
+    for (const WorkerId id : workers_leaving_) workers_.at(id).leaves_by += now - now_;
+  }
   now_ = now;
   actions_ = actions;
   std::visit([this](auto& e) { On(e); }, event);

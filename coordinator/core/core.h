@@ -62,8 +62,8 @@ class Core {
   struct Worker {
     Member member;
     uint64_t installed_version = 0;
-    bool installing = false;
-    bool forgot = false;          // what it had, while something was being installed
+    bool installing = false, forgot = false;  // forgot: what it had, during the installation
+    absl::Time install_began;
     std::set<RunId> runs;         // that have not ended
     std::set<RunId> handed_back;  // of `runs`: they end without all their results
     // Errors of runs that wait for the ends of earlier ones, so that the first one is reported.
@@ -73,8 +73,7 @@ class Core {
     std::vector<CallId> leaving;
     std::string why_it_leaves;
     absl::Time leaves_by = absl::InfiniteFuture();
-    uint64_t functions_done = 0;
-    uint64_t steps_done = 0;
+    uint64_t functions_done = 0, steps_done = 0;
   };
   explicit Core(Options options);
   Core(const Core&) = delete;
@@ -367,10 +366,11 @@ class Core {
 
   const Options options_;
   absl::Time now_;
-  Actions* actions_ = nullptr;  // of the current Step
-  bool dispatch_ = false;       // at its end
-  bool install_ = false;        // before that: what workers lack
-  bool scan_ = false;           // somebody may be given files to look through
+  absl::Time awake_since_ = absl::InfinitePast();  // this process stood still until then
+  Actions* actions_ = nullptr;                     // of the current Step
+  bool dispatch_ = false;                          // at its end
+  bool install_ = false;                           // before that: what workers lack
+  bool scan_ = false;                              // somebody may be given files to look through
 
   Membership membership_;
   std::map<WorkerId, Worker> workers_;

@@ -1,5 +1,6 @@
 // How an error, or the user, ends everything: on the workers first, then the servers refuse what is
 // still on its way, then users are told.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +24,7 @@ void Core::BeginCancel(absl::Status error) {
   if (!MU_BROKEN(commit_after_fence)) Act(commit_.FunctionsCancelled());
   action::CancelOnWorkers cancel = {.below = below, .generation = generation_};
   for (const auto& [id, worker] : workers_) {
-    cancellation_.WaitFor(id, worker.member.incarnation);
+    cancellation_.WaitFor(id, worker.member.incarnation, now_);
     cancel.workers.push_back(id);
   }
   if (!cancel.workers.empty()) Do(std::move(cancel));
@@ -33,6 +34,12 @@ void Core::BeginCancel(absl::Status error) {
 void Core::On(event::WorkerCancelled& e) {
   if (closed_) return;
   NoteEpoch(e.error.epoch);
+  if (!e.error.ok() && cancellation_.AskedBefore(awake_since_, e.worker, e.incarnation)) {
+    cancellation_.WaitFor(e.worker, e.incarnation, now_);
+    return Do(action::CancelOnWorkers{.below = cancellation_.below(),
+                                      .generation = cancellation_.generation(),
+                                      .workers = {e.worker}});
+  }
   if (!e.error.ok()) {
     // It does not answer: its functions are over here, and the fence keeps its updates out there.
     if (Worker* const worker = Find(e.worker, e.incarnation)) {
@@ -92,7 +99,8 @@ void Core::On(event::Fenced& e) {
       continue;
     Note(Level::kWarning, "fence: ", StatusText(error.status));
     // One whose heartbeats arrive and that answers nothing else does not serve either.
-    if (now_ - cancellation_.fencing_since() >= kMostSilences * options_.timeout) {
+    const absl::Time since = std::max(cancellation_.fencing_since(), awake_since_);
+    if (now_ - since >= kMostSilences * options_.timeout) {
       Expel(server, error.status, "hangs");
     } else {
       stalls = true;

@@ -225,6 +225,7 @@ void Core::InstallOn(Worker* worker) {
   if (closed_ || worker->installing || worker->installed_version == catalog_version_ || IsAside(id))
     return;
   worker->installing = true;
+  worker->install_began = now_;
   Do(action::Install{id, worker->installed_version});
 }
 
@@ -253,6 +254,8 @@ void Core::On(event::InstallFailed& e) {
     return InstallOn(worker);
   }
   if (e.error.kind != pb::ERROR_USER) {
+    // Not if it was under way while this process stood still.
+    if (worker->install_began < awake_since_) return InstallOn(worker);
     const Member member = worker->member;
     return Remove(member, "unreachable", std::string(e.error.status.message()));
   }

@@ -201,6 +201,11 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   }
   if (e.error.kind == pb::ERROR_USER)
     return FailFunction(start.function, start.run, e.error.status);
+  if (e.error.caller_gone) {
+    // This coordinator stood still for so long that the worker gave it up. What comes on the stream
+    // proves that the worker is well.
+    return RunAgain(start, queue_.RunEnded(start.function, start.run));
+  }
   if (e.error.kind == pb::ERROR_NOT_INSTALLED && e.error.role == pb::ROLE_PSSERVER &&
       function->work.view != ViewId()) {
     Note(Level::kWarning, "server ", e.error.index, ": ", StatusText(e.error.status),

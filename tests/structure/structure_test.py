@@ -28,7 +28,7 @@ MAY_USE_EIGEN = re.compile(r"(common/(tensor|exec)|tests|bench)/")
 PURE = ("coordinator/core/", "psserver/core/", "worker/core/")
 PURE_MAY_INCLUDE = re.compile(
     r"(coordinator|psserver|worker)/core/|proto/"
-    r"|common/base/(backoff|cannot_read|check|error_kind|hash|ids|status|status_text|version)\.h$"
+    r"|common/base/(backoff|caller_gone|cannot_read|check|error_kind|hash|ids|status|status_text|version)\.h$"
     r"|common/client/(applied_full|too_late)\.h$"
     r"|absl/(base/attributes|container|functional|hash|status|strings|types)[/.]|absl/time/time\.h$")
 IMPURE = re.compile(r"(thread|mutex|shared_mutex|condition_variable|atomic|future|semaphore|latch|barrier|chrono|ctime|"

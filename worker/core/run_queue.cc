@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/caller_gone.h"
 #include "worker/core/protections.h"
 
 namespace mu {
@@ -35,7 +36,7 @@ void RunQueue::Ended(WorkerActions* actions) {
 }
 
 void RunQueue::CallerGone(CallId call) {
-  const absl::Status why = absl::CancelledError("the caller of Run is gone");
+  const absl::Status why = CallerGoneError();
   if (running_.has_value() && running_->call == call) return running_->Stop(why);
   for (WorkerRun& run : waiting_) {
     if (run.call == call) return run.Stop(why);

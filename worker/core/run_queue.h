@@ -29,7 +29,7 @@ class RunQueue {
   // The running one is over.
   void Ended(WorkerActions* actions);
 
-  // The caller of this run is gone.
+  // The caller of this run is gone: it ends with CallerGoneError.
   void CallerGone(CallId run);
   // Ends every run of a function below `below`, also those that arrive later; `call` is answered
   // when none of them is in execution any more.

@@ -55,10 +55,11 @@ struct Told {
   Notification ended;
 };
 
-std::shared_ptr<FeedClient> Open(const std::shared_ptr<BreakingChannel>& channel, Told* told) {
+std::shared_ptr<FeedClient> Open(const std::shared_ptr<BreakingChannel>& channel, Told* told,
+                                 absl::Duration give_up = absl::Seconds(100)) {
   FeedClient::Options options;
   options.channel = channel;
-  options.give_up = absl::Seconds(100);
+  options.give_up = give_up;
   options.on_reply = [](const muster::FeedReply&) {};
   options.on_broken = [told](const absl::Status&) { told->breaks_after_the_end += told->ends; };
   options.on_ended = [told](const absl::Status&) {
@@ -93,6 +94,23 @@ TEST(FeedClientTest, TellsItsEndOnceThoughItIsClosedAsItBreaks) {
     EXPECT_EQ(one.ends, 1);
     EXPECT_EQ(one.breaks_after_the_end, 0);
   }
+}
+
+// A process that stands still, as far as timers see.
+TEST(FeedClientTest, TimeInWhichNothingRanIsNotTheWorkersSilence) {
+  constexpr absl::Duration kGiveUp = absl::Milliseconds(400);
+  const auto channel = std::make_shared<BreakingChannel>();
+  Told told;
+  Notification never, looked;
+  const auto client = Open(channel, &told, kGiveUp);
+  TimerQueue::Process().CallAfter(absl::ZeroDuration(), [&] {
+    never.WaitFor(2 * kGiveUp);
+    // After what was due meanwhile.
+    TimerQueue::Process().CallAfter(absl::ZeroDuration(), [&] { looked.Notify(); });
+  });
+  looked.Wait();
+  EXPECT_FALSE(told.ended.HasBeenNotified());
+  told.ended.Wait();  // of the time since
 }
 
 TEST(FeedClientTest, IsClosedByWhoHearsThatItBroke) {

@@ -1,6 +1,7 @@
 // Streams to workers whose connections break, and workers that know no streams.
 #include <thread>
 
+#include "common/base/caller_gone.h"
 #include "common/rpc/faults.h"
 #include "tests/coordinator/cluster/played_worker.h"
 
@@ -80,6 +81,24 @@ TEST_F(FeedsTest, RunsThatAreLostWithTheirConnectionComeOnce) {
   MU_ASSERT_OK(runtime_->Join());
   EXPECT_THAT(runtime_->Stats().failures, ::testing::IsEmpty());
   EXPECT_EQ(runtime_->Stats().runs, 3u);
+}
+
+// As it does when the coordinator stands still for longer than the worker's patience.
+TEST_F(FeedsTest, ARunThatItsWorkerGaveUpGoesOnThere) {
+  Start(1);
+  auto worker = Worker(11, 0);
+  const RemoteValue value = Schedule(2);
+  const auto run = worker->NextRun();
+  PlayedWorker::Step(run, 0, 1.0f);
+  run.call->Finish(CallerGoneError(), {});
+  const auto again = worker->NextRun();
+  EXPECT_EQ(again.request.first_step(), 1u);
+  PlayedWorker::Finish(again);
+  MU_ASSERT_OK(runtime_->Join());
+  MU_EXPECT_OK(value.Fetch());
+  EXPECT_THAT(runtime_->Stats().failures, ::testing::IsEmpty());
+  EXPECT_EQ(runtime_->Stats().steps, 2u);
+  EXPECT_EQ(worker->feed.connections, 1);
 }
 
 TEST_F(FeedsTest, ADeadProcessIsLostAtOnce) {

@@ -133,6 +133,32 @@ TEST(CoreCancel, AServerThatAnswersNoFenceForThreeTimeoutsIsReplaced) {
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "refuse FAILED_PRECONDITION");
 }
 
+TEST(CoreCancel, WhatTheCoordinatorsStandstillBrokeIsAskedAgain) {
+  CoreDriver d;
+  d.Serve(2);
+  d.Step(event::CancelEverything{});
+  const auto fail = [&] {
+    return d.Step(
+        event::WorkerCancelled{WorkerId(0), Incarnation(10), CallError::Of(MachineFault())});
+  };
+  d.now += absl::Minutes(1);
+  EXPECT_EQ(fail(), "cancel below 1 in generation 1 on 1");
+  EXPECT_EQ(fail(), "worker 0 unreachable") << "this one was not under way then";
+  EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(1), Incarnation(11)}),
+            "fence below 1 in generation 1");
+}
+
+TEST(CoreCancel, TheCoordinatorsStandstillIsNoSilenceOfAServer) {
+  CoreDriver d(2);
+  d.Serve(0);
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "fence below 1 in generation 1");
+  const uint64_t attempt = d.Last<action::FenceServers>().attempt;
+  d.now += 10 * CoreDriver::kTimeout;
+  const CallError no_answer = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 1));
+  EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "");
+  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 1");
+}
+
 // It keeps its state, so it must refuse what was cancelled before users are told.
 TEST(CoreCancel, WithRecoveryOfSingleServersTheOthersAreWaitedFor) {
   CoreDriver d(2);

@@ -1,6 +1,7 @@
 // Workers and servers that join, leave and are lost, as the core sees it.
 #include <gmock/gmock.h>
 
+#include "common/base/caller_gone.h"
 #include "common/base/error_kind.h"
 #include "common/base/version.h"
 #include "tests/coordinator/core/core_driver.h"
@@ -185,6 +186,7 @@ TEST(CoreMembers, AWorkerWhoseRunsDoNotEndLeavesAfterTheTimeout) {
   d.Serve(1);
   d.Schedule(2);
   EXPECT_EQ(d.Leave(pb::ROLE_WORKER, 10, 0, 1), "");
+  EXPECT_EQ(d.TickAfter(absl::Minutes(1)), "") << "the coordinator stood still";
   EXPECT_EQ(d.core.alarm(), d.now + CoreDriver::kTimeout);
   for (int i = 0; i < 9; ++i) {
     d.Beat(pb::ROLE_WORKER, 10, 0);
@@ -201,6 +203,29 @@ TEST(CoreMembers, TheCoordinatorsOwnStandstillLosesNobody) {
   EXPECT_EQ(d.TickAfter(absl::Minutes(5)), "");
   for (int i = 0; i < 8; ++i) EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "") << i;
   EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "worker 0 silent; server 0 silent; interrupt; pause");
+}
+
+// Its end comes on the stream, so it answers; without a stream nobody knows.
+TEST(CoreMembers, AWorkerThatGaveItsRunsUpIsWell) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule(3);
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1, CallerGoneError()), "start 1 on 0 from 1");
+  EXPECT_EQ(d.Ended(1, absl::CancelledError("it broke")), "worker 0 unreachable");
+}
+
+TEST(CoreMembers, AnInstallationThatTheStandstillBrokeIsMadeAgain) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install on 0 since 0");
+  const auto fail = [&] {
+    return d.Step(
+        event::InstallFailed{WorkerId(0), Incarnation(10), 1, CallError::Of(MachineFault())});
+  };
+  d.now += absl::Minutes(1);
+  EXPECT_EQ(fail(), "install on 0 since 0");
+  EXPECT_EQ(fail(), "worker 0 unreachable") << "this one was not under way then";
 }
 
 TEST(CoreMembers, AServerThatLeavesTakesNothingAlong) {
