@@ -1,5 +1,6 @@
 #include "worker/core_shell.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -57,15 +58,21 @@ CoreShell::Outbox CoreShell::Apply(const WorkerActions& actions) {
     if (const auto* step = std::get_if<worker_action::RunStep>(&action)) {
       next_ = *step;
     } else if (const auto* send = std::get_if<worker_action::SendResults>(&action)) {
-      outbox.push_back({Outgoing::Kind::kResults, runs_.at(send->run)});
-    } else if (const auto* end = std::get_if<worker_action::EndRun>(&action)) {
+      const std::shared_ptr<FunctionRun>& run = runs_.at(send->run);
       outbox.push_back(
-          {Outgoing::Kind::kEnd, runs_.at(end->run), nullptr, end->status, end->handed_back});
-      runs_.erase(end->run);
-      ++ending_;
+          {.kind = Outgoing::Kind::kResults, .run = run, .held = std::exchange(run->held, {})});
+      ++sending_;
+    } else if (const auto* end = std::get_if<worker_action::EndRun>(&action)) {
+      const std::shared_ptr<FunctionRun> run = runs_.extract(end->run).mapped();
+      outbox.push_back({.kind = Outgoing::Kind::kEnd,
+                        .run = run,
+                        .status = end->status,
+                        .handed_back = end->handed_back,
+                        .held = std::exchange(run->held, {})});
+      ++sending_;
     } else if (const auto* cancelled = std::get_if<worker_action::Cancelled>(&action)) {
-      outbox.push_back({Outgoing::Kind::kCancelled, nullptr,
-                        std::move(cancels_.extract(cancelled->call).mapped())});
+      outbox.push_back({.kind = Outgoing::Kind::kCancelled,
+                        .call = std::move(cancels_.extract(cancelled->call).mapped())});
     } else if (std::holds_alternative<worker_action::InterruptCall>(action)) {
       if (session_ != nullptr) session_->Cancel();
     } else if (std::holds_alternative<worker_action::UseRouting>(action)) {
@@ -83,23 +90,25 @@ CoreShell::Outbox CoreShell::Apply(const WorkerActions& actions) {
 }
 
 void CoreShell::Send(Outbox outbox) {
-  int ended = 0;
+  int sent = 0;
   for (size_t i = 0; i < outbox.size(); ++i) {
     Outgoing& out = outbox[i];
     switch (out.kind) {
       case Outgoing::Kind::kResults:
+        ++sent;
         // The end of the run takes along what comes right before it.
         if (i + 1 < outbox.size() && outbox[i + 1].kind == Outgoing::Kind::kEnd &&
-            outbox[i + 1].run == out.run)
+            outbox[i + 1].run == out.run) {
+          outbox[i + 1].held = std::move(out.held);
           break;
-        out.run->call->Send(
-            Reply(SendAllButLast(*out.run->call, std::exchange(out.run->held, {}))));
+        }
+        out.run->call->Send(Reply(SendAllButLast(*out.run->call, std::move(out.held))));
         break;
       case Outgoing::Kind::kEnd: {
-        pb::RunReply last = SendAllButLast(*out.run->call, std::exchange(out.run->held, {}));
+        ++sent;
+        pb::RunReply last = SendAllButLast(*out.run->call, std::move(out.held));
         if (out.handed_back) last.set_handed_back(true);
         out.run->call->Finish(out.status, Reply(last));
-        ++ended;
         break;
       }
       case Outgoing::Kind::kCancelled:
@@ -107,9 +116,9 @@ void CoreShell::Send(Outbox outbox) {
         break;
     }
   }
-  if (ended == 0) return;
+  if (sent == 0) return;
   MutexLock lock(&mutex_);
-  ending_ -= ended;
+  sending_ -= sent;
   changed_.SignalAll();
 }
 
@@ -271,7 +280,8 @@ void CoreShell::CancelRuns(const pb::CancelRunsRequest& request, std::shared_ptr
   if (!status.ok()) call->Finish(status);
 }
 
-void CoreShell::Drain(absl::Duration patience) {
+void CoreShell::Drain(absl::Duration patience, absl::Duration most) {
+  const absl::Time until = SteadyNow() + most;
   Decide([&](WorkerCore& core, WorkerActions* actions) {
     core.Drain(SteadyNow(), patience, actions);
     return true;
@@ -279,18 +289,20 @@ void CoreShell::Drain(absl::Duration patience) {
   while (true) {
     {
       MutexLock lock(&mutex_);
-      if (core_.idle() && ending_ == 0) return;
-      if (WaitForAlarm()) continue;
+      if ((core_.idle() || core_.left_step()) && sending_ == 0) return;
+      if (SteadyNow() >= until) return;
+      if (!core_.may_leave_step() && WaitForAlarm(until)) continue;
     }
     Decide([&](WorkerCore& core, WorkerActions* actions) {
       core.Tick(SteadyNow(), actions);
+      core.LeaveStep(actions);
       return true;
     });
   }
 }
 
-bool CoreShell::WaitForAlarm() {
-  const absl::Duration wait = core_.alarm() - SteadyNow();
+bool CoreShell::WaitForAlarm(absl::Time until) {
+  const absl::Duration wait = std::min(core_.alarm(), until) - SteadyNow();
   if (wait <= absl::ZeroDuration()) return false;
   if (wait == absl::InfiniteDuration()) {
     changed_.Wait(&mutex_);
@@ -327,11 +339,11 @@ std::optional<CoreShell::Step> CoreShell::NextRun() {
 
 std::optional<uint32_t> CoreShell::StepEnded(FunctionRun* run, const absl::Status& status,
                                              pb::StepResult result) {
-  if (status.ok()) *run->held.add_steps() = std::move(result);
   Outbox outbox;
   std::optional<uint32_t> step;
   {
     MutexLock lock(&mutex_);
+    if (status.ok()) *run->held.add_steps() = std::move(result);
     WorkerActions actions;
     core_.StepEnded(SteadyNow(), status, &actions);
     outbox = Apply(actions);
@@ -360,6 +372,8 @@ absl::Status CoreShell::BeginCall(bool push, PsSession* session, PsSessionOption
 bool CoreShell::RepeatCall(const absl::Status& status) {
   MutexLock lock(&mutex_);
   session_ = nullptr;
+  // The one that drains may wait for it.
+  if (core_.draining()) changed_.SignalAll();
   return core_.RepeatCall(status);
 }
 

@@ -56,8 +56,10 @@ class CoreShell {
                                         std::shared_ptr<ServerCall> call);
   void CallerGone(CallId run);
   void CancelRuns(const pb::CancelRunsRequest& request, std::shared_ptr<ServerCall> call);
-  // Returns when nothing runs.
-  void Drain(absl::Duration patience);
+  // Returns when nothing runs and nothing is left to be sent; and, after `patience`, when no push
+  // is under way: a step that computes or reads goes on then, but its run is handed back. After
+  // `most` in any case.
+  void Drain(absl::Duration patience, absl::Duration most);
   void Shutdown();
 
   // For the thread that executes runs.
@@ -87,6 +89,7 @@ class CoreShell {
     std::shared_ptr<ServerCall> call;
     absl::Status status;
     bool handed_back = false;
+    muster::RunReply held;  // what the run held
   };
   using Outbox = absl::InlinedVector<Outgoing, 2>;
 
@@ -96,8 +99,9 @@ class CoreShell {
   // Does what has to be done under the lock and returns the rest.
   Outbox Apply(const WorkerActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(Outbox outbox) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for a change or the core's alarm. False, at once, if the alarm is due.
-  bool WaitForAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Waits for a change, the core's alarm or `until`. False, at once, if one of these is due.
+  bool WaitForAlarm(absl::Time until = absl::InfiniteFuture())
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   WorkerCore::RunRequest Resolve(const pb::RunRequest& request, const RunLeases& leases,
                                  RunInputs* inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<PsClient> NewClient() const;
@@ -119,7 +123,7 @@ class CoreShell {
   std::shared_ptr<const Routing> offered_ ABSL_GUARDED_BY(mutex_);  // by the Configure of now
   PsSession* session_ ABSL_GUARDED_BY(mutex_) = nullptr;  // whose pull or push is under way
   std::optional<worker_action::RunStep> next_ ABSL_GUARDED_BY(mutex_);
-  int ending_ ABSL_GUARDED_BY(mutex_) = 0;  // calls of runs that end, by threads that send it
+  int sending_ ABSL_GUARDED_BY(mutex_) = 0;  // results and ends of runs, by threads of their own
 };
 
 }  // namespace mu

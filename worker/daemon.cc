@@ -52,6 +52,9 @@ int ExitCodeOf(const absl::Status& status) {
                                                                : kExitInfrastructure;
 }
 
+// For a process that has drained, or has taken its leave, before it ends by itself.
+constexpr absl::Duration kLeaveGrace = absl::Seconds(5), kEndGrace = absl::Seconds(2);
+
 int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport& make_transport) {
   auto process = DaemonProcess::Start(flags);
   if (!process.ok()) return Report(process.status(), kExitInfrastructure);
@@ -93,15 +96,24 @@ int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport
   if (absl::Status status = node.Register(); !status.ok()) daemon.RequestStop(std::move(status));
   daemon.OnStop(nullptr);  // heartbeats go on until this worker has left
   const absl::Status stopped = daemon.WaitForStop();
+  const auto code = [&] {
+    if (!stopped.ok()) return ExitCodeOf(stopped);
+    return dismissed ? kExitOk : flags.drained_exit_code;
+  };
+  // A step may compute for long, or read from a disk that never answers.
+  EndWithin(flags.drain_timeout() + kLeaveGrace + kEndGrace, code());
   node.Drain(flags.drain_timeout());
   if (!stopped.ok()) {
+    EndWithin(kEndGrace, Report(stopped, code()));
     node.Stop();
-    return Report(stopped, ExitCodeOf(stopped));
+    return code();
   }
   if (absl::Status left = node.Leave("asked to stop", flags.drain_timeout()); !left.ok())
     MU_LOG(WARN, "could not say goodbye to the coordinator: {}", left.message());
   MU_LOG(INFO, "ends, since {}", dismissed ? "the job is over" : "it was asked to");
-  return dismissed ? kExitOk : flags.drained_exit_code;
+  FlushLog();
+  EndWithin(kEndGrace, code());
+  return code();
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ struct RunInputs {
   std::vector<Tensor> args;
 };
 
-// Constant, but for what is held, which belongs to the thread that executes it.
+// Constant, but for what is held, which the shell's mutex guards.
 struct FunctionRun {
   FunctionRun(CallId id, muster::RunRequest request, RunLeases leases,
               std::shared_ptr<ServerCall> call, RunInputs inputs)

@@ -74,7 +74,10 @@ void WorkerNode::OnRegistered(const pb::RegisterReply& reply) {
   MU_LOG(INFO, "worker {} serves at {} (epoch {})", reply.index(), address_, reply.epoch());
 }
 
-void WorkerNode::Drain(absl::Duration timeout) { worker_.Drain(std::min(kDrainPatience, timeout)); }
+void WorkerNode::Drain(absl::Duration timeout) {
+  const absl::Duration patience = std::min(kDrainPatience, timeout);
+  worker_.Drain(patience, std::max(patience, timeout - kLeaveTimeout));
+}
 
 absl::Status WorkerNode::Leave(const std::string& reason, absl::Duration timeout) {
   const absl::Status status = membership_->Leave(reason, std::min(kLeaveTimeout, timeout));

@@ -61,9 +61,10 @@ class WorkerNode {
   absl::Status Register() { return membership_->Register(); }
   // Makes a Register under way return CANCELLED.
   void RequestStop() { membership_->RequestStop(); }
-  // The running step is finished and the rest handed back; heartbeats go on. What the step waits
-  // for is given up after `timeout`, or 5 seconds: it reads from servers; its updates are always
-  // seen through.
+  // The running step is finished and the rest handed back; heartbeats go on. After `timeout`, or 5
+  // seconds, the step is given up and handed back as well, but its updates are seen through, once
+  // they are under way, until 5 seconds before `timeout`. A step that computes or reads data may go
+  // on when this returns: nothing comes of it, and the destructor waits for it.
   void Drain(absl::Duration timeout);
   // After Drain: says good-bye, which the coordinator answers when it has all results, within
   // `timeout` or 5 seconds, and takes no calls any more.

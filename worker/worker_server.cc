@@ -89,9 +89,9 @@ absl::Status WorkerServer::Registered(uint64_t job, uint64_t epoch, uint32_t ind
   return absl::OkStatus();
 }
 
-void WorkerServer::Drain(absl::Duration patience) {
+void WorkerServer::Drain(absl::Duration patience, absl::Duration most) {
   runner_.Hurry();
-  shell_->Drain(patience);
+  shell_->Drain(patience, most);
 }
 
 void WorkerServer::AddMetrics(MetricList* list) const {

@@ -63,8 +63,9 @@ class WorkerServer {
 
   // The running step is the last; what is left of all functions is handed back
   // (RunReply.handed_back), and so is all of new ones. What the running step waits for is given up
-  // after `patience`. Returns when nothing runs.
-  void Drain(absl::Duration patience);
+  // after `patience`. Returns when nothing runs, or when the process may end although a step
+  // computes or reads, see CoreShell::Drain.
+  void Drain(absl::Duration patience, absl::Duration most = absl::InfiniteDuration());
 
   // What it has. Adds to the metrics of its telemetry.
   void AddMetrics(MetricList* list) const;

@@ -78,7 +78,7 @@ std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound
 std::string AdvertisedHttp(const DaemonFlags& flags, const std::string& bound, bool secure);
 
 // Ends the process with this code unless it has ended before: for an end that joins threads, of
-// which one may hang in a disk. Returns at once.
+// which one may hang in a disk or compute for long. Returns at once.
 void EndWithin(absl::Duration time, int code);
 
 class DaemonProcess {

@@ -1,6 +1,7 @@
-// Preloaded (LD_PRELOAD) into a server: one call for a checkpoint's file never returns, as on a
-// disk that does not answer. If the folder MUSTER_TEST_DISK has a file "write", "sync" or "read",
-// the first such call takes that file away and hangs; other calls and threads go on.
+// Preloaded (LD_PRELOAD) into a daemon: one call for a file never returns, as on a disk that does
+// not answer. If the folder MUSTER_TEST_DISK has a file "write", "sync" or "read", the first such
+// call takes that file away and hangs; other calls and threads go on. What is meant are files with
+// MUSTER_TEST_DISK_FILES in their names; without it, those of checkpoints.
 #include <dlfcn.h>
 #include <limits.h>
 #include <unistd.h>
@@ -18,6 +19,8 @@ Function* Real(const char* name) {
 
 void MayHang(const char* call, int fd) {
   static const char* const folder = getenv("MUSTER_TEST_DISK");
+  static const char* const wanted = getenv("MUSTER_TEST_DISK_FILES");
+  const char* const files = wanted != nullptr ? wanted : ".safetensors";
   char wish[PATH_MAX], link[64], path[PATH_MAX];
   if (folder == nullptr) return;
   std::snprintf(wish, sizeof(wish), "%s/%s", folder, call);
@@ -26,7 +29,7 @@ void MayHang(const char* call, int fd) {
   const ssize_t length = readlink(link, path, sizeof(path) - 1);
   if (length < 0) return;
   path[length] = '\0';
-  if (std::strstr(path, ".safetensors") == nullptr || unlink(wish) != 0) return;
+  if (std::strstr(path, files) == nullptr || unlink(wish) != 0) return;
   while (true) pause();
 }
 

@@ -176,9 +176,16 @@ void WorkerCore::Shutdown(WorkerActions* actions) {
 void WorkerCore::Tick(absl::Time now, WorkerActions* actions) {
   if (now >= drain_until_ && !idle()) {
     drain_until_ = absl::InfiniteFuture();
+    patience_over_ = true;
     queue_.running()->Stop(absl::OkStatus());
     InterruptIfAborted(actions);
   }
+}
+
+void WorkerCore::LeaveStep(WorkerActions* actions) {
+  if (!may_leave_step()) return;
+  left_step_ = true;
+  SayEnd(queue_.running()->why, actions);
 }
 
 absl::Time WorkerCore::alarm() const { return idle() ? absl::InfiniteFuture() : drain_until_; }
@@ -196,11 +203,13 @@ void WorkerCore::Continue(absl::Time now, WorkerActions* actions) {
   // Of the run, not of this moment: a run that its coordinator gave up while it could not reach
   // this worker must not push into the state that was restored since.
   step_generation_ = run.generation != Generation() ? run.generation : route_.generation();
+  pushed_ = false;
   actions->push_back(RunStep{run.call, run.next_step});
 }
 
 void WorkerCore::StepEnded(absl::Time now, const absl::Status& status, WorkerActions* actions) {
   WorkerRun& run = *queue_.running();
+  if (left_step_) return EndRunning(now, absl::OkStatus(), actions);
   // The servers have newer values than the step read: again, with those.
   if (IsTooLate(status)) return Continue(now, actions);
   if (!status.ok()) {
@@ -213,13 +222,17 @@ void WorkerCore::StepEnded(absl::Time now, const absl::Status& status, WorkerAct
 }
 
 void WorkerCore::EndRunning(absl::Time now, const absl::Status& status, WorkerActions* actions) {
+  if (!std::exchange(left_step_, false)) SayEnd(status, actions);
+  queue_.Ended(actions);
+  StartNext(now, actions);
+}
+
+void WorkerCore::SayEnd(const absl::Status& status, WorkerActions* actions) {
   const WorkerRun& run = *queue_.running();
   const bool handed_back = run.handed_back && status.ok();
   if (results_.holds() && !(handed_back && MU_WORKER_BROKEN(results_kept)))
     actions->push_back(SendResults{run.call});
   actions->push_back(EndRun{run.call, status, handed_back});
-  queue_.Ended(actions);
-  StartNext(now, actions);
 }
 
 absl::StatusOr<WorkerCore::CallContext> WorkerCore::BeginCall(bool push) {
@@ -239,7 +252,9 @@ absl::StatusOr<WorkerCore::CallContext> WorkerCore::BeginCall(bool push) {
 
 bool WorkerCore::RepeatCall(const absl::Status& status) {
   const Call call = *std::exchange(call_, std::nullopt);
-  return absl::IsCancelled(status) && call.servers_version != route_.servers_version();
+  const bool again = absl::IsCancelled(status) && call.servers_version != route_.servers_version();
+  pushed_ = call.push && !again;
+  return again;
 }
 
 void WorkerCore::InterruptIfAborted(WorkerActions* actions) {

@@ -96,6 +96,14 @@ class WorkerCore {
   // The running step is the last; what is left of all functions is handed back, and so is all of
   // new ones. What the running step waits for is given up after `patience`.
   void Drain(absl::Time now, absl::Duration patience, WorkerActions* actions);
+  // For a process that ends after Drain: the running step outlasts the patience. Its run is handed
+  // back, and whatever it still computes changes nothing, since its push is refused. Does nothing
+  // before the patience has ended, while the step talks to servers, and once its push has: then the
+  // step ends soon.
+  void LeaveStep(WorkerActions* actions);
+  bool may_leave_step() const {
+    return patience_over_ && !idle() && !left_step_ && !call_.has_value() && !pushed_;
+  }
   // Every run ends UNAVAILABLE. Requests that wait for the registration are refused.
   void Shutdown(WorkerActions* actions);
   void Tick(absl::Time now, WorkerActions* actions);
@@ -116,6 +124,7 @@ class WorkerCore {
 
   // What is.
   bool idle() const { return queue_.running() == nullptr; }
+  bool left_step() const { return left_step_; }
   bool draining() const { return queue_.draining(); }
   bool shut_down() const { return queue_.shut_down(); }
   bool has_function(Fingerprint function) const { return functions_.contains(function); }
@@ -139,6 +148,8 @@ class WorkerCore {
   // The running run's next step, or its end.
   void Continue(absl::Time now, WorkerActions* actions);
   void EndRunning(absl::Time now, const absl::Status& status, WorkerActions* actions);
+  // Its results and its end go to its caller.
+  void SayEnd(const absl::Status& status, WorkerActions* actions);
   void InterruptIfAborted(WorkerActions* actions);
 
   const Options options_;
@@ -151,8 +162,11 @@ class WorkerCore {
   RunQueue queue_;
   ResultGroup results_;
   std::optional<Call> call_;    // under way
+  bool pushed_ = false;         // the running step, all that it does
   Generation step_generation_;  // of the running step
   absl::Time drain_until_ = absl::InfiniteFuture();
+  bool patience_over_ = false;  // of the drain
+  bool left_step_ = false;      // the running run has ended for its caller
 };
 
 }  // namespace mu

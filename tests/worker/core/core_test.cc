@@ -213,6 +213,42 @@ TEST_F(WorkerCoreTest, ADrainWithoutPatienceSeesAPushThrough) {
   EXPECT_THAT(Take(), ElementsAre("results of 100", "end 100 OK handed back"));
 }
 
+// Its process ends, and its step computes on.
+TEST_F(WorkerCoreTest, AStepThatOutlastsADrainIsHandedBack) {
+  MU_ASSERT_OK(Run(1, 1, /*steps=*/9));
+  StepEnded();
+  StepEnded();
+  Take();
+  core_.Drain(now_, absl::Seconds(5), &actions_);
+  core_.LeaveStep(&actions_);
+  EXPECT_THAT(Take(), ElementsAre()) << "it has 5 seconds";
+  now_ = core_.alarm();
+  core_.Tick(now_, &actions_);
+  EXPECT_THAT(Take(), ElementsAre());
+  core_.LeaveStep(&actions_);
+  EXPECT_THAT(Take(), ElementsAre("results of 100", "end 100 OK handed back"));
+  EXPECT_TRUE(core_.left_step());
+  core_.LeaveStep(&actions_);
+  EXPECT_THAT(Take(), ElementsAre()) << "once";
+  EXPECT_THAT(core_.BeginCall(kPush), testing::HasCode(absl::StatusCode::kCancelled))
+      << "another worker does it";
+  StepEnded();
+  EXPECT_THAT(Take(), ElementsAre());
+  EXPECT_TRUE(core_.idle());
+}
+
+TEST_F(WorkerCoreTest, AStepThatPushesIsNotLeftToItself) {
+  MU_ASSERT_OK(Run(1, 1, /*steps=*/9));
+  EXPECT_EQ(Begin(kPush), 1u);
+  Take();
+  core_.Drain(now_, absl::ZeroDuration(), &actions_);
+  EXPECT_FALSE(core_.may_leave_step());
+  EXPECT_FALSE(core_.RepeatCall(absl::OkStatus()));
+  EXPECT_FALSE(core_.may_leave_step()) << "its result comes now";
+  StepEnded();
+  EXPECT_THAT(Take(), ElementsAre("results of 100", "end 100 OK handed back"));
+}
+
 TEST_F(WorkerCoreTest, ANewEpochWhileARunPushes) {
   MU_ASSERT_OK(Run(1, 1));
   MU_ASSERT_OK(Run(2, 1));
