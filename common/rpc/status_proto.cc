@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/strings/cord.h"
+#include "common/base/text.h"
 
 namespace mu {
 
@@ -10,7 +11,8 @@ pb::StatusProto ToProto(const absl::Status& status) {
   pb::StatusProto proto;
   if (status.ok()) return proto;
   proto.set_code(static_cast<int>(status.code()));
-  proto.set_message(std::string(status.message()));
+  // Names of files and texts of the system may be any bytes; a message with them would not parse.
+  proto.set_message(ValidUtf8(status.message()));
   status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
     google::protobuf::Any* detail = proto.add_details();
     detail->set_type_url(url.data(), url.size());

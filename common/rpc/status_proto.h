@@ -6,6 +6,7 @@
 
 namespace mu {
 
+// Bytes of the message that are no UTF-8 become '?'.
 pb::StatusProto ToProto(const absl::Status& status);
 absl::Status FromProto(const pb::StatusProto& proto);
 

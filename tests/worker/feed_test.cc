@@ -174,6 +174,19 @@ TEST_F(FeedTest, AnEndTakesItsResultAlong) {
   EXPECT_TRUE(replies_[0].has_end());
 }
 
+// The name of a file, say. A reply that does not parse would be the worker's end.
+TEST_F(FeedTest, AnErrorMayHaveAnyBytes) {
+  Open();
+  answers_ = false;
+  Run(1);
+  ASSERT_TRUE(Eventually([&] { return runs() == 1; }));
+  calls_[0]->Finish(absl::InvalidArgumentError("caf\xE9.csv is empty"), {});
+  ASSERT_TRUE(Eventually([&] { return replies() == 1; }));
+  MutexLock lock(&mutex_);
+  EXPECT_THAT(FromProto(replies_[0].end()), testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                                              ::testing::Eq("caf?.csv is empty")));
+}
+
 TEST_F(FeedTest, AnUnwantedRunHearsSo) {
   Open();
   answers_ = false;
