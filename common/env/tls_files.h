@@ -26,7 +26,7 @@ std::string NameOf(pb::Role role);
 // The name that a certificate must have (DNS, subject alternative name) to speak for a role:
 // "coordinator.muster", "worker.muster", "psserver.muster". Machines come and go and share their
 // certificates, so it is no machine's.
-std::string TlsNameOf(pb::Role role);
+std::string TlsNameOf(pb::Role role);  // of a known role
 
 // Whether a process of this role (ROLE_UNSPECIFIED: of any) can use them now. INVALID_ARGUMENT with
 // the flag or file, what is wrong (missing, no PEM, another key, expired, of another CA, without

@@ -163,8 +163,11 @@ bool GrpcServerCall::IsCancelled() const {
 }
 
 bool GrpcServerCall::CallerMayBe(pb::Role role) const {
-  return !caller_.has_value() ||
-         std::find(caller_->begin(), caller_->end(), TlsNameOf(role)) != caller_->end();
+  if (!caller_.has_value()) return true;
+  // Others have no name; a request may bring any number.
+  if (role != pb::ROLE_COORDINATOR && role != pb::ROLE_WORKER && role != pb::ROLE_PSSERVER)
+    return false;
+  return std::find(caller_->begin(), caller_->end(), TlsNameOf(role)) != caller_->end();
 }
 
 void GrpcServerCall::SetOnCancel(std::function<void()> callback) {

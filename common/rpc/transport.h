@@ -71,7 +71,8 @@ class ServerCall {
  public:
   virtual ~ServerCall() = default;
   virtual bool IsCancelled() const = 0;
-  // False: the caller's certificate is of another role. Without TLS anybody may be anything.
+  // False: the caller's certificate is of another role, or there is no such role. Without TLS
+  // anybody may be anything.
   virtual bool CallerMayBe(pb::Role) const { return true; }
   // Called when the caller gave up or vanished, at once if it has already; at most one may be set.
   virtual void OnCancel(std::function<void()> callback) = 0;

@@ -27,6 +27,11 @@ Handler Runtime::AnsweredOnLoop(void (Runtime::*answer)(std::shared_ptr<ServerCa
 template <typename E, typename Request>
 void Runtime::AskCore(std::shared_ptr<ServerCall> call, Request request) {
   loop_.AssertHeld();
+  if (request.role() != pb::ROLE_WORKER && request.role() != pb::ROLE_PSSERVER) {
+    return call->Finish(WithKind(
+        absl::InvalidArgumentError("only workers and parameter servers belong to a cluster"),
+        pb::ERROR_USER, pb::ROLE_UNSPECIFIED));
+  }
   if (!call->CallerMayBe(request.role())) {
     return call->Finish(
         WithKind(absl::PermissionDeniedError(absl::StrCat("the caller's certificate is not one of ",

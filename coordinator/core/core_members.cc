@@ -120,6 +120,7 @@ void Core::NoteEpoch(CoordinatorEpoch epoch) {
 
 void Core::On(event::Leave& e) {
   if (e.request.role() == pb::ROLE_PSSERVER) return ServerLeaves(e);
+  if (e.request.role() != pb::ROLE_WORKER) return Do(action::AnswerLeave{e.call});
   const WorkerId id(e.request.index());
   Worker* const worker = Find(id, Incarnation(e.request.incarnation()));
   if (worker != nullptr && closed_) Remove(Member(worker->member), "left", e.request.reason());

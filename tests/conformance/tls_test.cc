@@ -150,6 +150,9 @@ TEST_F(CertificatesTest, AWorkersCertificateOpensNothingElse) {
   leave.set_incarnation(servers[0].incarnation.value());
   EXPECT_THAT(Call<pb::LeaveReply>(*coordinator, "/muster.Coordinator/Leave", leave),
               HasCode(absl::StatusCode::kPermissionDenied));
+  leave.set_role(pb::ROLE_UNSPECIFIED);
+  EXPECT_THAT(Call<pb::LeaveReply>(*coordinator, "/muster.Coordinator/Leave", leave),
+              HasCode(absl::StatusCode::kInvalidArgument));
   const auto server = transport->Connect(servers[0].address, pb::ROLE_PSSERVER);
   pb::FenceRequest fence;
   *fence.mutable_context() = t.c().runtime().Context();

@@ -25,6 +25,7 @@ using ::testing::HasSubstr;
 
 constexpr char kPull[] = "/muster.PsServer/Pull";
 constexpr char kSave[] = "/muster.PsServer/Save";
+constexpr char kHeartbeat[] = "/muster.Coordinator/Heartbeat";
 constexpr absl::Duration kShort = absl::Seconds(2);
 
 // A server of the role psserver that tells who may be calling.
@@ -32,13 +33,15 @@ class TlsTest : public ::testing::Test {
  protected:
   TlsTest() {
     MethodTable methods;
-    for (const char* method : {kPull, kSave}) {
+    for (const char* method : {kPull, kSave, kHeartbeat}) {
       methods.AddUnary(method, RunOn::kTransportThread,
                        [](std::shared_ptr<ServerCall> call, Buffer) {
                          std::string roles;
                          if (call->CallerMayBe(pb::ROLE_COORDINATOR)) roles += 'c';
                          if (call->CallerMayBe(pb::ROLE_WORKER)) roles += 'w';
                          if (call->CallerMayBe(pb::ROLE_PSSERVER)) roles += 'p';
+                         if (call->CallerMayBe(pb::ROLE_UNSPECIFIED)) roles += '0';
+                         if (call->CallerMayBe(static_cast<pb::Role>(7))) roles += '7';
                          call->Finish(absl::OkStatus(), Text(roles));
                        });
     }
@@ -63,6 +66,9 @@ TEST_F(TlsTest, RolesCallWhatIsTheirs) {
   MU_ASSERT_OK_AND_ASSIGN(const std::string coordinator,
                           CallAs(certificates_.Of(pb::ROLE_COORDINATOR), kSave));
   EXPECT_EQ(coordinator, "c");
+  MU_ASSERT_OK_AND_ASSIGN(const std::string server,
+                          CallAs(certificates_.Of(pb::ROLE_PSSERVER), kHeartbeat));
+  EXPECT_EQ(server, "p");
 }
 
 TEST_F(TlsTest, RolesDoNotCallWhatIsOthers) {

@@ -64,6 +64,30 @@ TEST_F(RuntimeMarksTest, HeartbeatsNameTheGenerationThatServersMayServe) {
   EXPECT_EQ(Heartbeat(2).generation(), 2u);
 }
 
+// Certificates are of roles: who names none could speak for anybody.
+TEST_F(RuntimeMarksTest, WhoNamesNoRoleIsRefused) {
+  Start();
+  const auto worker = Worker(11, 0);
+  const auto channel = transport_->Connect(runtime_->address(), pb::ROLE_COORDINATOR);
+  pb::LeaveRequest leave;
+  leave.set_incarnation(11);
+  for (const pb::Role role :
+       {pb::ROLE_UNSPECIFIED, pb::ROLE_COORDINATOR, static_cast<pb::Role>(7)}) {
+    leave.set_role(role);
+    const absl::Status left =
+        Call<pb::LeaveReply>(*channel, "/muster.Coordinator/Leave", leave).status();
+    EXPECT_THAT(left, HasCode(absl::StatusCode::kInvalidArgument)) << role;
+    EXPECT_EQ(KindOf(left), pb::ERROR_USER);
+  }
+  pb::HeartbeatRequest beat;
+  EXPECT_THAT(Call<pb::HeartbeatReply>(*channel, "/muster.Coordinator/Heartbeat", beat),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  pb::RegisterRequest request;
+  EXPECT_THAT(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(runtime_->Stats().workers_ready, 1u);
+}
+
 // A worker would execute a run that names none in whichever it knows then.
 TEST_F(RuntimeMarksTest, RunsNameTheGenerationFromTheFirstOneOn) {
   Start();

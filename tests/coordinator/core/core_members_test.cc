@@ -181,6 +181,14 @@ TEST(CoreMembers, AWorkerLeavesWhenItsLastResultsHaveArrived) {
   EXPECT_EQ(d.Leave(pb::ROLE_WORKER, 10, 0, 2), "goodbye 2") << "asked twice";
 }
 
+TEST(CoreMembers, WhoIsNoDaemonTakesNobodysLeave) {
+  CoreDriver d;
+  d.Serve(1);
+  EXPECT_EQ(d.Leave(pb::ROLE_UNSPECIFIED, 10, 0, 1), "goodbye 1");
+  EXPECT_EQ(d.Leave(pb::ROLE_COORDINATOR, 10, 0, 2), "goodbye 2");
+  EXPECT_EQ(d.core.workers().size(), 1u);
+}
+
 TEST(CoreMembers, AWorkerWhoseRunsDoNotEndLeavesAfterTheTimeout) {
   CoreDriver d;
   d.Serve(1);
