@@ -56,20 +56,46 @@ void CheckBeginning(const RunSetup& setup, ProblemList* problems) {
                           : InsteadOf(checkpoint, place));
 }
 
+// With which values training begins. The command that is given again means those of before,
+// whatever the run that it names has got since.
+void SettleBeginning(const CliOptions& cli, RunSetup* setup, ProblemList* problems) {
+  RunOptions& options = setup->options;
+  options.named_checkpoint = Absolute(cli.checkpoint);
+  const auto record = ReadJobRecord(options.job_dir);
+  const bool again = record.ok() && BeganWith(*record, options.named_checkpoint);
+  const bool done = again && record->status == "done";
+  // What is done, or has checkpoints of its own, needs nothing of the other run any more.
+  const bool needs_none =
+      done ? !options.train_again : CandidatesAt(JoinPath(options.job_dir, "checkpoints")).ok();
+  if (again && needs_none) {
+    options.checkpoint = record->checkpoint;
+    return;
+  }
+  if (again && !done && CandidatesAt(record->checkpoint).ok()) {
+    options.checkpoint = record->checkpoint;
+  } else if (const auto found = CandidatesAt(cli.checkpoint); found.ok()) {
+    options.checkpoint = Absolute(found->paths.front());
+  } else {
+    return problems->Add(Place{"--checkpoint"}, std::string(found.status().message()),
+                         "name a checkpoint, or the folder of a run that has one");
+  }
+  CheckBeginning(*setup, problems);
+}
+
 void SettleCheckpoint(const CliOptions& cli, JobUse use, const ModelRegistry& models,
                       RunSetup* setup, ProblemList* problems) {
-  if (use == JobUse::kCheck || (use == JobUse::kTrain && cli.checkpoint.empty())) return;
+  if (use == JobUse::kCheck) return;
   if (!cli.follow.empty()) return;  // they come one by one
+  if (use == JobUse::kTrain) {
+    if (!cli.checkpoint.empty()) SettleBeginning(cli, setup, problems);
+    return;
+  }
   const auto found = CandidatesOf(cli, setup->job);
   if (!found.ok()) {
     problems->Add(Place{"--checkpoint"}, std::string(found.status().message()),
                   !cli.checkpoint.empty() ? "name a checkpoint, or the folder of a run that has one"
                                           : "train first, or name a checkpoint");
     return;
-  }
-  if (use == JobUse::kTrain) {
-    setup->options.checkpoint = Absolute(found->paths.front());
-    return CheckBeginning(*setup, problems);
   }
   const auto fits = [&](const std::string& checkpoint) {
     return CheckCheckpointFits(setup->job, models, checkpoint, /*loads=*/true);

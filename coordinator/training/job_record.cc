@@ -6,6 +6,7 @@
 #include "common/base/hash.h"
 #include "common/base/text.h"
 #include "common/env/file.h"
+#include "common/env/file_identity.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/vocabulary.h"
 #include "google/protobuf/util/json_util.h"
@@ -64,11 +65,12 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
              first_epoch = json.value("first_epoch", Json(uint64_t{0})),
              first_step = json.value("first_step", Json(uint64_t{0})),
              checkpoint = json.value("checkpoint", Json("")),
+             named_checkpoint = json.value("named_checkpoint", Json("")),
              vocabularies = json.value("vocabularies", Json::object());
   JobRecord record;
   if (!job.is_object() || !status.is_string() || !starting.is_boolean() ||
       !first_epoch.is_number_unsigned() || !first_step.is_number_unsigned() ||
-      !checkpoint.is_string() || !vocabularies.is_object() ||
+      !checkpoint.is_string() || !named_checkpoint.is_string() || !vocabularies.is_object() ||
       !google::protobuf::util::JsonStringToMessage(job.dump(), &record.job).ok()) {
     return damaged;
   }
@@ -77,6 +79,7 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   record.first_epoch = first_epoch.get<uint64_t>();
   record.first_step = first_step.get<uint64_t>();
   record.checkpoint = checkpoint.get<std::string>();
+  record.named_checkpoint = named_checkpoint.get<std::string>();
   for (const auto& [column, fingerprint] : vocabularies.items()) {
     if (!fingerprint.is_string()) return damaged;
     record.vocabularies[column] = fingerprint.get<std::string>();
@@ -92,7 +95,9 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
     return absl::InternalError("the job cannot be written as JSON");
   }
   // JSON holds no other text.
-  if (const std::string valid = ValidUtf8(record.checkpoint); valid != record.checkpoint) {
+  for (const std::string* path : {&record.checkpoint, &record.named_checkpoint}) {
+    const std::string valid = ValidUtf8(*path);
+    if (valid == *path) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("the checkpoint's path ", valid,
                      " is not UTF-8; give it by a path that is, such as a link"));
@@ -103,9 +108,24 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
   json["first_epoch"] = record.first_epoch;
   if (record.first_step > 0) json["first_step"] = record.first_step;
   if (!record.checkpoint.empty()) json["checkpoint"] = record.checkpoint;
+  if (!record.named_checkpoint.empty()) json["named_checkpoint"] = record.named_checkpoint;
   if (!record.vocabularies.empty()) json["vocabularies"] = record.vocabularies;
   json["job"] = nlohmann::ordered_json::parse(job, nullptr, false);
   return WriteFileAtomic(PathOf(job_dir), json.dump(2) + "\n");
+}
+
+bool BeganWith(const JobRecord& record, const std::string& named) {
+  if (record.checkpoint.empty() || named.empty()) return false;
+  const FileIdentity name(named), checkpoint(record.checkpoint);
+  if (name == checkpoint) return true;
+  if (!record.named_checkpoint.empty()) {
+    const FileIdentity before(record.named_checkpoint);
+    if (name == before) return true;
+    // One checkpoint was named, so its folder is another beginning.
+    if (before == checkpoint) return false;
+  }
+  const FileIdentity folder(DirectoryOf(record.checkpoint));
+  return name == folder || FileIdentity(JoinPath(named, "checkpoints")) == folder;
 }
 
 std::map<std::string, std::string> FingerprintsOf(const pb::DatasetProto& dataset) {

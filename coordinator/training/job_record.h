@@ -24,6 +24,9 @@ struct JobRecord {
   // Of the job, at which warm-up and schedule begin: another run's steps are before it
   uint64_t first_step = 0;
   std::string checkpoint;  // another run's, whose values it began with; empty: initial values
+  // What the command named for it: the checkpoint, or a run's folder, which gets newer ones.
+  // Records of earlier programs do not say.
+  std::string named_checkpoint;
   // Of the texts in data.train's vocabularies, by column (FingerprintsOf). Records of earlier
   // programs have none.
   std::map<std::string, std::string> vocabularies;
@@ -36,6 +39,10 @@ uint64_t JobFingerprint(const pb::JobProto& job);
 // NOT_FOUND if there is none, DATA_LOSS if it cannot be read.
 absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir);
 absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record);
+
+// Whether a command that names this path, a checkpoint or a run's folder, begins with what the
+// recorded run began with: whatever checkpoints the folder has got since, or lost.
+bool BeganWith(const JobRecord& record, const std::string& named);
 
 // Fingerprints of the texts in a data set's vocabularies, by column, for JobRecord. The files are
 // read; one that cannot be read is left out.

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "common/env/file_identity.h"
 #include "common/env/file_lock.h"
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/frontend/model.h"
@@ -135,8 +134,8 @@ class JobSession {
   absl::Status Reopen(std::optional<JobRecord> found);
   // The command of before: no other checkpoint to begin with is named.
   bool NamesNoOtherCheckpoint(const JobRecord& record) const {
-    return options_.checkpoint.empty() ||
-           FileIdentity(options_.checkpoint) == FileIdentity(record.checkpoint);
+    return options_.checkpoint.empty() || BeganWith(record, options_.checkpoint) ||
+           BeganWith(record, options_.named_checkpoint);
   }
   // From here on a stop ends whatever waits, until PrepareToRead has found and counted the data.
   void WatchStart();

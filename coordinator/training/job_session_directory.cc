@@ -7,6 +7,7 @@
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/base/steady_now.h"
+#include "common/env/file_identity.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -49,6 +50,8 @@ absl::Status JobSession::LookForEarlierRun() {
   trains_ = true;
   record_.job = job_;
   record_.checkpoint = options_.checkpoint;
+  record_.named_checkpoint =
+      options_.named_checkpoint.empty() ? options_.checkpoint : options_.named_checkpoint;
   // A vocabulary is a file beside the job: its texts decide about ids as the job's keys do.
   if (const auto train = DatasetOf(job_, DataPurpose::kTrain); train.ok())
     record_.vocabularies = FingerprintsOf(*train);
@@ -89,8 +92,13 @@ absl::Status JobSession::LookAtUnfinished(const JobRecord& record) {
       (!own.empty() && FileIdentity(options_.checkpoint) == FileIdentity(own.back()));
   if (same_job && !same_run && !own.empty()) AnnounceNewRun("an unfinished run of this job");
   if (!same_job || !same_run) return absl::OkStatus();
+  // It begins again, with the same values; unless only the folder that was named is still there.
+  const bool begins_again = own.empty();
+  if (begins_again && !options_.checkpoint.empty() && !FindCheckpoint(record.checkpoint).ok())
+    return absl::OkStatus();
   record_.checkpoint = record.checkpoint;
-  if (own.empty()) return absl::OkStatus();  // it begins again, with the same values
+  record_.named_checkpoint = record.named_checkpoint;
+  if (begins_again) return absl::OkStatus();
   record_.first_epoch = record.first_epoch;
   record_.first_step = record.first_step;
   continues_ = true;

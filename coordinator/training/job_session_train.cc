@@ -271,13 +271,15 @@ absl::Status JobSession::Train(RunReport* report) {
   unsaved_ = true;
   if (!continues_) record_.first_epoch = coordinator_->runtime().options().epoch.value();
   MU_RETURN_IF_ERROR(Record("running"));
-  // So that nothing depends on the other model's checkpoint from here on.
-  if (BeginsWarm()) {
+  // So that nothing depends on the other run's or model's checkpoint from here on.
+  if (BeginsWarm() || (!continues_ && !record_.checkpoint.empty())) {
     const absl::Status saved = trainer_->checkpointer()->TakeNow().status();
     if (!saved.ok()) {
-      Warn(report, absl::StrCat("no checkpoint of what the job begins with, so a lost server needs "
-                                "the other model's until there is one: ",
-                                saved.message()));
+      Warn(report,
+           absl::StrCat("no checkpoint of what the job begins with, so a lost server needs the "
+                        "other ",
+                        BeginsWarm() ? "model's" : "run's",
+                        " until there is one: ", saved.message()));
     }
   }
   progress_->Begin("training", 0, fit.epochs);

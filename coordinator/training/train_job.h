@@ -60,7 +60,9 @@ struct RunOptions {
   absl::Duration backup_after = absl::Seconds(30);
   std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict:
                            // the job_dir's newest)
-  std::string follow;      // eval: the job_dir whose checkpoints are evaluated as they come
+  // Training: what the user named for it, a checkpoint or a run's folder; empty: `checkpoint`.
+  std::string named_checkpoint;
+  std::string follow;  // eval: the job_dir whose checkpoints are evaluated as they come
   std::string chaos;  // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
   Placement placement = PlaceByBytes{};      // of what is trained
   std::string trace_file;                    // Chrome trace of all processes

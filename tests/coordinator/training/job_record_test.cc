@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "common/env/file.h"
 #include "tests/testing/matchers.h"
@@ -38,6 +39,7 @@ TEST_F(JobRecordTest, IsReadAsItWasWritten) {
                    .first_epoch = 3,
                    .first_step = 700,
                    .checkpoint = "/runs/a/ckpt-00000001",
+                   .named_checkpoint = "/runs/a",
                    .vocabularies = {{"country", "00ff"}}};
   record.job.set_name("j");
   MU_ASSERT_OK(WriteJobRecord(directory_->path(), record));
@@ -47,14 +49,18 @@ TEST_F(JobRecordTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.first_epoch, 3);
   EXPECT_EQ(read.first_step, 700);
   EXPECT_EQ(read.checkpoint, "/runs/a/ckpt-00000001");
+  EXPECT_EQ(read.named_checkpoint, "/runs/a");
   EXPECT_THAT(read.vocabularies, ElementsAre(Pair("country", "00ff")));
   EXPECT_EQ(read.job.name(), "j");
 }
 
 TEST_F(JobRecordTest, APathThatIsNoTextIsAnError) {
-  const JobRecord record{.status = "running", .checkpoint = "/runs/caf\xE9"};
-  EXPECT_THAT(WriteJobRecord(directory_->path(), record),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not UTF-8")));
+  for (const JobRecord& record :
+       {JobRecord{.status = "running", .checkpoint = "/runs/caf\xE9"},
+        JobRecord{.status = "running", .named_checkpoint = "/runs/caf\xE9"}}) {
+    EXPECT_THAT(WriteJobRecord(directory_->path(), record),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not UTF-8")));
+  }
 }
 
 TEST_F(JobRecordTest, OfEarlierProgramsHasFewerKeys) {
@@ -63,7 +69,38 @@ TEST_F(JobRecordTest, OfEarlierProgramsHasFewerKeys) {
   EXPECT_EQ(read.first_epoch, 0);
   EXPECT_EQ(read.first_step, 0);
   EXPECT_EQ(read.checkpoint, "");
+  EXPECT_EQ(read.named_checkpoint, "");
   EXPECT_THAT(read.vocabularies, IsEmpty());
+}
+
+TEST_F(JobRecordTest, KnowsTheBeginningThatACommandNames) {
+  const auto path = [&](const char* name) { return JoinPath(directory_->path(), name); };
+  const std::string run = path("run"), folder = path("run/checkpoints"),
+                    taken = path("run/checkpoints/ckpt-00000001"),
+                    newer = path("run/checkpoints/ckpt-00000002");
+  for (const std::string& made : {taken, newer, path("other/checkpoints/ckpt-00000001")})
+    MU_ASSERT_OK(MakeDirectories(made));
+  ASSERT_EQ(symlink(run.c_str(), path("link").c_str()), 0);
+  const JobRecord of_run{.checkpoint = taken, .named_checkpoint = run};
+  const JobRecord of_one{.checkpoint = taken, .named_checkpoint = taken};
+  const JobRecord earlier{.checkpoint = taken};  // an earlier program's
+  for (const bool pruned : {false, true}) {
+    if (pruned) MU_ASSERT_OK(RemoveTree(taken));
+    for (const JobRecord* record : {&of_run, &earlier}) {
+      for (const std::string& same : {run, run + "/", folder, path("link"), taken})
+        EXPECT_TRUE(BeganWith(*record, same)) << same << pruned;
+    }
+    EXPECT_TRUE(BeganWith(of_one, taken)) << pruned;
+    for (const std::string& newest : {run, folder, path("link")})
+      EXPECT_FALSE(BeganWith(of_one, newest)) << newest << pruned;
+    for (const JobRecord* record : {&of_run, &of_one, &earlier}) {
+      for (const std::string& other : {newer, path("other"), path("none"), std::string()})
+        EXPECT_FALSE(BeganWith(*record, other)) << other << pruned;
+    }
+  }
+  EXPECT_FALSE(BeganWith(JobRecord(), run));
+  MU_ASSERT_OK(RemoveTree(run));
+  EXPECT_TRUE(BeganWith(of_run, run)) << "nothing of it is needed any more";
 }
 
 TEST_F(JobRecordTest, VocabulariesAreKnownByTheirTexts) {
@@ -103,6 +140,7 @@ TEST_F(JobRecordTest, ADamagedOneIsAnErrorWhateverItHolds) {
            std::string(R"({"status": "done", "job": {}, "first_epoch": -3})"),
            std::string(R"({"status": "done", "job": {}, "first_step": -3})"),
            std::string(R"({"status": "done", "job": {}, "checkpoint": 3})"),
+           std::string(R"({"status": "done", "job": {}, "named_checkpoint": 3})"),
            std::string(R"({"status": "done", "job": {}, "vocabularies": 3})"),
            std::string(R"({"status": "done", "job": {}, "vocabularies": {"a": 3}})"),
            R"({"status": "done", "job": {"name": )" + deep + "}}",

@@ -1,8 +1,10 @@
-// Runs that are continued by commands which write the same paths in another way, and runs that were
-// to be trained again.
+// Runs that are continued by commands which write the same paths in another way, or which name
+// another run that has changed since, and runs that were to be trained again.
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "tests/integration/cli/restart.h"
 
 namespace mu {
@@ -63,6 +65,90 @@ TEST_F(RestartPathsTest, TheCheckpointThatItBeganWithIsNamedInAnotherWay) {
   ASSERT_EQ(Run(Command(job, Path("run"), {"--checkpoint=" + Path("link/./checkpoints/")})), 0)
       << Output();
   ExpectContinued();
+}
+
+// What it began with is not there any more, and the newest one that the command names by now cannot
+// be read: the run needs neither.
+TEST_F(RestartPathsTest, TheRunThatItBeganWithWasTrainedOn) {
+  const auto train_other = [&] {
+    EXPECT_EQ(Run({"train", Job(), "--job_dir=" + Path("other"), "--train_again", "--set",
+                   "checkpoint={keep: 1}"}),
+              0)
+        << Output();
+  };
+  train_other();
+  const std::vector<std::string> before = Checkpoints(Path("other"));
+  const std::vector<std::string> command =
+      Command(LongJob(), Path("run"), {"--checkpoint=" + Path("other")});
+  BeginAndKill(command);
+  if (HasFatalFailure()) return;
+  train_other();
+  const std::vector<std::string> since = Checkpoints(Path("other"));
+  ASSERT_EQ(since.size(), 1u);
+  ASSERT_THAT(before, Not(::testing::Contains(since.front())));
+  WriteText("other/checkpoints/" + BaseName(since.front()) + "/ps-0.safetensors", "");
+  LongJob();
+  ASSERT_EQ(Run(command), 0) << Output();
+  ExpectContinued();
+
+  // And when it is done, whatever is left there.
+  const std::string report = ReadFile(Path("run/report.json")).value_or("");
+  train_other();
+  LongJob();
+  ASSERT_EQ(Run(command), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("it is done: nothing is trained"));
+  EXPECT_EQ(ReadFile(Path("run/report.json")).value_or(""), report);
+  MU_ASSERT_OK(RemoveTree(Path("other")));
+  ASSERT_EQ(Run(command), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("it is done: nothing is trained"));
+}
+
+// It had no checkpoint of its own yet, so it begins again: with what it began with if that is
+// there, else with the newest.
+TEST_F(RestartPathsTest, TheBeginningIsRepeatedAsFarAsItIsThere) {
+  const std::vector<std::string> other = {"train", Job(), "--job_dir=" + Path("other"),
+                                          "--train_again"};
+  ASSERT_EQ(Run(other), 0) << Output();
+  const std::string base = Checkpoints(Path("other")).back();
+  const std::vector<std::string> command =
+      Command(LongJob(), Path("run"), {"--checkpoint=" + Path("other")});
+  const auto begin_and_kill_early = [&] {
+    LongJob();
+    BeginAndKill(command);
+    MU_EXPECT_OK(RemoveTree(Path("run/checkpoints")));
+  };
+  begin_and_kill_early();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + base + " ("));
+  Job();
+  ASSERT_EQ(Run(other), 0) << Output();
+  begin_and_kill_early();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + base + " ("));
+  MU_ASSERT_OK(RemoveTree(base));
+  begin_and_kill_early();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + Checkpoints(Path("other")).back() + " ("));
+}
+
+// A server that is lost before the first step needs nothing of the other run.
+TEST_F(RestartPathsTest, ACheckpointIsTakenBeforeTheFirstStep) {
+  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("other")}), 0) << Output();
+  auto training =
+      StartTraining({"--local", "--workers=1", "--ps=1", "--checkpoint=" + Path("other"), "--set",
+                     "checkpoint={every: never}"});
+  EXPECT_EQ(Checkpoints(Path("run")).size(), 1u);
+  MU_ASSERT_OK(RemoveTree(Path("other")));
+  const std::vector<pid_t> daemons = Daemons(Path("run"));
+  ASSERT_EQ(daemons.size(), 2u);
+  for (const pid_t pid : daemons) {
+    const std::string name = ReadFile(absl::StrCat("/proc/", pid, "/comm")).value_or("");
+    if (absl::StartsWith(name, "psserver")) ASSERT_EQ(::kill(pid, SIGKILL), 0);
+  }
+  EXPECT_TRUE(testing::Eventually([&] {
+    return Output().find("restored from " + Path("run/checkpoints/")) != std::string::npos ||
+           training->TryWait();
+  }));
+  EXPECT_EQ(training->TryWait(), std::nullopt) << Output();
+  MU_ASSERT_OK(training->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(training.get()), 130) << Output();
 }
 
 // No daemon comes, so the new run does not begin.

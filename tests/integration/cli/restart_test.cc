@@ -411,8 +411,10 @@ TEST_F(RestartTest, AWarmStartIsContinued) {
 TEST_F(RestartTest, AWarmStartIsBegunAgain) {
   ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("other")}), 0) << Output();
   auto first = StartTraining({"--checkpoint=" + Path("other")});
+  EXPECT_THAT(Checkpoints(Path("run")), SizeIs(Gt(0u))) << "it takes one before it trains";
   MU_ASSERT_OK(first->Kill(SIGKILL));
   ExitOf(first.get());
+  MU_ASSERT_OK(RemoveTree(Path("run/checkpoints")));  // as if it had died before that
   auto second = StartTraining();
   EXPECT_THAT(Output(), HasSubstr("begins with " + Path("other/checkpoints/")));
   MU_ASSERT_OK(second->Kill(SIGINT));
