@@ -1,10 +1,14 @@
 #include "coordinator/training/train_job.h"
 
 #include <functional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/status.h"
 #include "common/obs/log.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/training/dismissal.h"
 #include "coordinator/training/exit_code.h"
 #include "coordinator/training/followed_run.h"
@@ -151,22 +155,30 @@ RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
   // The cluster starts when there is something to do.
   absl::StatusOr<std::string> next = run.Open();
   if (next.ok()) next = run.Next(options.stop);
-  RunOptions own = options;
-  own.checkpoint = next.value_or("");
+  const auto add = [&](absl::StatusOr<Evaluation> evaluated) -> absl::Status {
+    MU_RETURN_IF_ERROR(run.Add(*next, std::move(evaluated)));
+    if (options.tell) options.tell(LineOf(run.evaluations().back()));
+    MU_ASSIGN_OR_RETURN(next, run.Next(options.stop));
+    return absl::OkStatus();
+  };
+  absl::Status begun = next.status();
+  // What is created goes by the first manifest: a damaged one does not say how tables are cut.
+  while (begun.ok() && !next->empty()) {
+    const absl::Status readable = ReadManifest(*next).status();
+    if (!IsDamage(readable)) break;
+    begun = add(readable);
+  }
   const auto follow = [&](JobSession& session, RunReport* report) -> absl::Status {
-    while (!next->empty()) {
-      const absl::StatusOr<Evaluation> evaluated = session.EvaluateCheckpoint(*next, report);
-      MU_RETURN_IF_ERROR(run.Add(*next, evaluated));
-      if (options.tell) options.tell(LineOf(run.evaluations().back()));
-      MU_ASSIGN_OR_RETURN(next, run.Next(options.stop));
-    }
+    while (!next->empty()) MU_RETURN_IF_ERROR(add(session.EvaluateCheckpoint(*next, report)));
     return absl::OkStatus();
   };
   RunReport report;
-  if (next.ok() && !next->empty()) {
+  if (begun.ok() && !next->empty()) {
+    RunOptions own = options;
+    own.checkpoint = *next;
     report = RunInSession(job, models, own, error, follow);
   } else {
-    *error = next.status();
+    *error = begun;
     report = RunWithoutSession(job, options, error);
   }
   report.evaluations = run.evaluations();

@@ -214,6 +214,24 @@ TEST_F(FollowTest, AKilledFollowerLeavesNoLock) {
   ExpectAllEvaluated();
 }
 
+// More servers than the default number of partitions is for, so these must be known.
+TEST_F(FollowTest, TheFirstCheckpointIsDamaged) {
+  const std::string job = EvaluatedJob(3);
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--workers=1", "--ps=6"}), 0)
+      << Output();
+  MU_ASSERT_OK_AND_ASSIGN(const auto checkpoints, ListCheckpoints(Path("run/checkpoints")));
+  ASSERT_THAT(checkpoints, SizeIs(Ge(3)));
+  MU_ASSERT_OK(WriteFileAtomic(checkpoints[0] + "/manifest.json", "{"));
+  EXPECT_EQ(ExitOf(Follow(job).get()), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr(BaseName(checkpoints[0]) + " (0 steps): not readable"));
+  const Json evaluations = Evaluations();
+  ASSERT_EQ(evaluations.size(), checkpoints.size());
+  for (size_t i = 0; i < checkpoints.size(); ++i) {
+    EXPECT_EQ(evaluations[i]["checkpoint"], BaseName(checkpoints[i]));
+    EXPECT_EQ(evaluations[i]["examples"], i == 0 ? 0 : 2000);
+  }
+}
+
 // Nobody would notice a folder that was made for a misspelt name.
 TEST_F(FollowTest, AFolderThatIsNotThereIsToldAndNotMade) {
   auto follower = Follow(EvaluatedJob(1));
