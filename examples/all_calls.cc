@@ -273,6 +273,7 @@ absl::Status ReadClicks(mu::Coordinator& c, const std::string& folder) {
 absl::Status BeginWarm(mu::Coordinator& c, const std::string& folder) {
   const mu::WarmStartSpec spec = {.map = {{"users", "readers"}}};
   EXPECT(c.UsePartitionCountsOf(folder + "/model", spec));
+  EXPECT(c.UseInitializersOf(folder + "/model"));  // of what both call the same
   MU_RETURN_IF_ERROR(
       c.CreateEmbeddingTable({.name = "readers", .rows = kUsers, .dim = 8}).status());
   MU_ASSIGN_OR_RETURN(muster::TakenValuesProto taken, c.WarmStart(folder + "/model", spec));

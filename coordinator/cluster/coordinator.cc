@@ -180,6 +180,12 @@ absl::Status Coordinator::WaitForCluster(int workers) {
   return impl_->runtime->WaitFor(pb::ROLE_WORKER, static_cast<size_t>(workers), timeout);
 }
 
+void Coordinator::Impl::SetInitializer(const std::string& name,
+                                       pb::InitializerProto* initializer) const {
+  initializer->set_seed(options.seed);
+  if (auto saved = checkpoints.InitializerOf(name)) *initializer = *std::move(saved);
+}
+
 absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a variable is created"));
   VariableSpec full = spec;
@@ -187,7 +193,7 @@ absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
     full.optimizer = impl_->options.default_optimizer;
   if (!full.partitioner) full.partitioner = impl_->options.default_partitioner;
   MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
-  proto.mutable_initializer()->set_seed(impl_->options.seed);
+  impl_->SetInitializer(proto.name(), proto.mutable_initializer());
   absl::StatusOr<pb::VariableProto> added = proto;
   impl_->runtime->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddVariable(proto); });
   MU_RETURN_IF_ERROR(added.status());
@@ -199,7 +205,7 @@ absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const Embedding
   EmbeddingTableSpec full = spec;
   if (!full.optimizer && full.trainable) full.optimizer = impl_->options.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
-  proto.mutable_initializer()->set_seed(impl_->options.seed);
+  impl_->SetInitializer(proto.name(), proto.mutable_initializer());
   if (proto.partitions() == 0) {
     const uint32_t saved = impl_->checkpoints.PartitionsOf(proto.name());
     proto.set_partitions(saved > 0 ? saved

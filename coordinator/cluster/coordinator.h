@@ -309,6 +309,10 @@ class Coordinator : public VariableFactory {
   bool UsePartitionCountsOf(const std::string& directory);
   // The same for those that a warm start gives values.
   bool UsePartitionCountsOf(const std::string& directory, const WarmStartSpec& spec);
+  // Variables and tables that are created from now on have the initializers, and the seed, of those
+  // in this checkpoint that are called the same. For a program that loads its values and does not
+  // train: rows that no step has touched are in no checkpoint. Returns as above.
+  bool UseInitializersOf(const std::string& directory);
 
   // The job is over: its daemons end, with exit code 0, instead of waiting for its next
   // coordinator. Waits for them, up to the timeout of a silent one. Nothing else may be called

@@ -30,6 +30,10 @@ bool Coordinator::UsePartitionCountsOf(const std::string& directory, const WarmS
       directory, [&spec](const std::string& table) { return NamesInModel(spec, table); });
 }
 
+bool Coordinator::UseInitializersOf(const std::string& directory) {
+  return impl_->checkpoints.UseInitializersOf(directory);
+}
+
 void Coordinator::StartFresh() { impl_->checkpoints.StartFresh(); }
 
 bool Coordinator::begun() const { return impl_->begun(); }

@@ -66,6 +66,24 @@ uint32_t JobCheckpoints::PartitionsOf(const std::string& table) const {
   return it == partitions_.end() ? 0 : it->second;
 }
 
+bool JobCheckpoints::UseInitializersOf(const std::string& directory) {
+  const auto manifest = ReadManifest(directory);
+  if (!manifest.ok()) return false;
+  MutexLock lock(&mutex_);
+  for (const pb::VariableProto& variable : manifest->variables())
+    initializers_[variable.name()] = variable.initializer();
+  for (const pb::TableProto& table : manifest->tables())
+    initializers_[table.name()] = table.initializer();
+  return true;
+}
+
+std::optional<pb::InitializerProto> JobCheckpoints::InitializerOf(const std::string& name) const {
+  MutexLock lock(&mutex_);
+  const auto it = initializers_.find(name);
+  if (it == initializers_.end()) return std::nullopt;
+  return it->second;
+}
+
 void JobCheckpoints::StartFresh() {
   MutexLock lock(&mutex_);
   starts_fresh_ = true;

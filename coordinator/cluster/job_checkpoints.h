@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "coordinator/core/checkpoint_number.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/psserver.pb.h"
+#include "proto/table.pb.h"
 
 namespace mu {
 
@@ -35,6 +37,10 @@ class JobCheckpoints {
       const std::function<std::vector<std::string>(const std::string& table)>& names_of = nullptr);
   // Of the table with this name; 0: not known.
   uint32_t PartitionsOf(const std::string& table) const;
+  // The same of the initializers of its variables and tables, seeds included.
+  bool UseInitializersOf(const std::string& directory);
+  // Of the variable or table with this name; nullopt: not known.
+  std::optional<pb::InitializerProto> InitializerOf(const std::string& name) const;
 
   // The program does not continue what is below the parent.
   void StartFresh();
@@ -113,6 +119,7 @@ class JobCheckpoints {
   uint64_t last_held_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<std::string> bad_ ABSL_GUARDED_BY(mutex_);                   // folders
   std::map<std::string, uint32_t> partitions_ ABSL_GUARDED_BY(mutex_);  // of tables
+  std::map<std::string, pb::InitializerProto> initializers_ ABSL_GUARDED_BY(mutex_);
   bool starts_fresh_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

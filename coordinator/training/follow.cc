@@ -54,6 +54,7 @@ absl::StatusOr<std::vector<Evaluation>> Follow(Coordinator* coordinator, const s
     if (const auto manifest = ReadManifest(checkpoint); manifest.ok()) {
       if (!spec.has_value()) {
         coordinator->UsePartitionCountsOf(checkpoint);
+        coordinator->UseInitializersOf(checkpoint);
         MU_ASSIGN_OR_RETURN(spec, define(*coordinator));
       }
       evaluated = EvaluateCheckpoint(coordinator, *spec, checkpoint, options, &skipped);

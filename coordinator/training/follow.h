@@ -46,7 +46,8 @@ struct FollowOptions {
 //
 // `run`: RUN or RUN/checkpoints. `define` is called once, when there is a checkpoint: it creates
 // the model's variables and tables as the run has them, and says how it is measured. Tables get as
-// many partitions as they have in the checkpoint, whatever number of servers there is here.
+// many partitions as they have in the checkpoint, whatever number of servers there is here, and
+// rows that no step has touched the initial values of there, whatever this coordinator's seed is.
 //
 // CANCELLED if `stop` asks for it: then use the coordinator for nothing more. FAILED_PRECONDITION
 // if another process (which the message names), or another call, follows the run: only one may.
@@ -59,7 +60,8 @@ absl::StatusOr<std::vector<Evaluation>> Follow(Coordinator* coordinator, const s
                                                const DefineEvaluation& define,
                                                const FollowOptions& options = {});
 // The same for a model that has been created already. Where the run has another number of servers,
-// its tables need `partitions`, or Coordinator::UsePartitionCountsOf before they are created.
+// its tables need `partitions`, or Coordinator::UsePartitionCountsOf before they are created; with
+// another seed Coordinator::UseInitializersOf.
 absl::StatusOr<std::vector<Evaluation>> Follow(Coordinator* coordinator, const std::string& run,
                                                const EvaluationSpec& evaluation,
                                                const FollowOptions& options = {});

@@ -52,6 +52,7 @@ class OwnCluster {
       const StopWatcher watcher(&coordinator_->runtime(), stop);
       if (!spec_.has_value()) {
         coordinator_->UsePartitionCountsOf(checkpoint);
+        coordinator_->UseInitializersOf(checkpoint);
         MU_ASSIGN_OR_RETURN(spec_, define_(*coordinator_));
       }
       MU_RETURN_IF_ERROR(coordinator_->Restore(checkpoint).status());

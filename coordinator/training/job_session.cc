@@ -80,6 +80,8 @@ absl::Status JobSession::Start() {
   if (!trains_ || !from.empty()) {
     const auto found = CheckpointToRestore(from);
     if (found.ok()) coordinator_->UsePartitionCountsOf(*found);
+    // What is only read is what was trained, whatever the job's seed is by now.
+    if (found.ok() && !trains_) coordinator_->UseInitializersOf(*found);
   }
   if (BeginsWarm()) {
     const auto found = WarmStartCheckpoint(job_);

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -101,6 +102,42 @@ TEST_F(TrainedColumnsCliTest, PositiveTextsThatTrainingHasNot) {
   EXPECT_THAT(Output(), HasSubstr("note: " + Path("job.yaml") + ":4:"));
   EXPECT_THAT(Output(), HasSubstr("data.eval.columns[1].positive: column rating is 1 for 2.5, 3.5, "
                                   "in data.train for 0.5, 1.5: "));
+}
+
+// Half of the users are in no record that was trained. Their rows are in no checkpoint.
+TEST_F(TrainedColumnsCliTest, RowsThatNoStepHasTouchedAreThoseOfTheRunsSeed) {
+  std::string all = "user,item,rating\n";
+  for (int i = 0; i < 20; ++i) absl::StrAppend(&all, i, ",", i, ",1.5\n");
+  WriteText("all.csv", all);
+  const std::string job = Job(
+      {{"users: 10", "users: 20"},
+       {"model:\n",
+        "  eval: {format: csv, files: [all.csv], columns: [{name: user, kind: id}, {name: item, "
+        "kind: id}, {name: rating, kind: number}]}\nmodel:\n"}});
+  const auto run = [&](const std::string& command, const std::string& seed,
+                       std::vector<std::string> more) {
+    std::vector<std::string> args = {command,        job,      "--set",
+                                     "seed=" + seed, "--ps=1", "--workers=1"};
+    args.insert(args.end(), more.begin(), more.end());
+    EXPECT_EQ(Run(args), 0) << Output();
+  };
+  run("train", "5", {"--job_dir=" + Path("run")});
+  std::vector<std::string> predictions;
+  std::vector<double> errors;
+  for (const char* seed : {"5", "6"}) {
+    const std::string out = Path(absl::StrCat("predictions-", seed)),
+                      report = Path(absl::StrCat("report-", seed));
+    run("predict", seed, {"--checkpoint=" + Path("run"), "--out=" + out});
+    predictions.push_back(ReadFile(out).value_or(""));
+    run("eval", seed, {"--checkpoint=" + Path("run"), "--report=" + report});
+    errors.push_back(Report(report)["eval"]["rmse"].get<double>());
+  }
+  EXPECT_GT(predictions[0].size(), 20u);
+  EXPECT_EQ(predictions[0], predictions[1]);
+  EXPECT_DOUBLE_EQ(errors[0], errors[1]);
+  run("eval", "7",
+      {"--follow=" + Path("run"), "--job_dir=" + Path("follower"), "--report=" + Path("followed")});
+  EXPECT_DOUBLE_EQ(Report(Path("followed"))["eval"]["rmse"].get<double>(), errors[0]);
 }
 
 }  // namespace
