@@ -18,6 +18,7 @@
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/job_record.h"
 #include "coordinator/training/trained_columns.h"
+#include "coordinator/training/trained_model.h"
 
 namespace mu {
 namespace {
@@ -110,14 +111,24 @@ absl::StatusOr<TrainedColumns> WhatWasTrained(const JobFile& file, JobUse use,
   return TrainedColumnsOf(file.job);
 }
 
-// Whether the columns of what is evaluated or predicted mean what they meant in training. `job` has
-// the sources that the run reads, as far as they are right. Each line begins with its key.
+// What makes the model another function than the one whose values were trained.
+void AddModelDifferences(const TrainedColumns& trained, const muster::JobProto& job,
+                         std::vector<std::string>* problems, std::vector<std::string>* notes) {
+  ModelDifferences differences = CompareModels(trained, job.model());
+  for (std::string& problem : differences.problems) problems->push_back(std::move(problem));
+  for (std::string& note : differences.notes) notes->push_back(std::move(note));
+}
+
+// Whether the model, and the columns of what is evaluated or predicted, mean what they meant in
+// training. `job` has the sources that the run reads, as far as they are right. Each line begins
+// with its key.
 void CheckMeaning(const muster::JobProto& job, JobUse use, const ModelRegistry& models,
                   const TrainedColumns& trained, std::vector<std::string>* problems,
                   std::vector<std::string>* notes) {
   const auto model = models.Create(job.model());
   PaperFactory paper;
   if (!model.ok() || !(*model)->Create(paper).ok()) return;  // CheckJob tells of it
+  AddModelDifferences(trained, job, problems, notes);
   const auto compare = [&](DataPurpose purpose) {
     const auto dataset = DatasetOf(job, purpose);
     if (!dataset.ok()) return;  // the same
@@ -148,7 +159,32 @@ std::pair<Place, std::string> Placed(const std::string& path, const JobFile& fil
   return {place, std::string(line)};
 }
 
+// Tells of lines that begin with keys of the job.
+void TellOf(const std::string& path, const JobFile& file, const std::vector<std::string>& found,
+            const std::vector<std::string>& found_notes, std::vector<std::string>* notes,
+            ProblemList* problems) {
+  for (const std::string& problem : found) {
+    const std::string key = problem.substr(0, problem.find_first_of(": "));
+    if (absl::StartsWith(key, "parameters[") && file.places.IsBad(key)) continue;
+    auto [place, text] = Placed(path, file, problem);
+    problems->Add(std::move(place), std::move(text));
+  }
+  for (const std::string& told : found_notes) {
+    const auto [place, text] = Placed(path, file, told);
+    notes->push_back(absl::StrCat(place.ToString(), ": ", text));
+  }
+}
+
 }  // namespace
+
+void CheckTrainedModel(const std::string& path, const JobFile& file, const std::string& checkpoint,
+                       std::vector<std::string>* notes, ProblemList* problems) {
+  const auto trained = TrainedColumnsOfCheckpoint(checkpoint);
+  if (!trained.ok()) return;  // nobody knows
+  std::vector<std::string> found, found_notes;
+  AddModelDifferences(*trained, file.job, &found, &found_notes);
+  TellOf(path, file, found, found_notes, notes, problems);
+}
 
 void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
                        const ModelRegistry& models, const RunOptions& options,
@@ -185,16 +221,7 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
     for (std::string& problem : CheckJob(partly, models, options, notes))
       found.push_back(std::move(problem));
   }
-  for (const std::string& problem : found) {
-    const std::string key = problem.substr(0, problem.find_first_of(": "));
-    if (absl::StartsWith(key, "parameters[") && file.places.IsBad(key)) continue;
-    auto [place, text] = Placed(path, file, problem);
-    problems->Add(std::move(place), std::move(text));
-  }
-  for (const std::string& told : found_notes) {
-    const auto [place, text] = Placed(path, file, told);
-    notes->push_back(absl::StrCat(place.ToString(), ": ", text));
-  }
+  TellOf(path, file, found, found_notes, notes, problems);
 }
 
 }  // namespace mu

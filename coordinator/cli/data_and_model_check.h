@@ -19,4 +19,9 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
                        const ModelRegistry& models, const RunOptions& options,
                        std::vector<std::string>* notes, ProblemList* problems);
 
+// Whether the model is the one whose values the checkpoint's run has trained, as far as that is
+// known: for a command that takes the values, and reads no data.
+void CheckTrainedModel(const std::string& path, const JobFile& file, const std::string& checkpoint,
+                       std::vector<std::string>* notes, ProblemList* problems);
+
 }  // namespace mu

@@ -11,6 +11,7 @@
 #include "common/env/file.h"
 #include "coordinator/cli/checkpoint_choice.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/data_and_model_check.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cli/notices.h"
 #include "coordinator/cli/output_check.h"
@@ -204,6 +205,8 @@ int RunExportCommand(const CliOptions& cli, const ModelRegistry& models) {
   std::vector<std::string> notes;
   const Source source = FindSource(cli, models, &notes, &problems);
   CheckFiles(cli, source, &problems);
+  if (source.has_job && !cli.onnx.empty() && !source.checkpoint.empty())
+    CheckTrainedModel(cli.export_source, source.file, source.checkpoint, &notes, &problems);
   if (!problems.empty()) {
     absl::FPrintF(stderr, "%d problem%s; nothing was written:\n%s", problems.size(),
                   problems.size() == 1 ? "" : "s", problems.ToString());

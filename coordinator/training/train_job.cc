@@ -14,6 +14,7 @@
 #include "coordinator/training/followed_run.h"
 #include "coordinator/training/job_session.h"
 #include "coordinator/training/metric_text.h"
+#include "coordinator/training/trained_model.h"
 
 namespace mu {
 namespace {
@@ -168,6 +169,8 @@ RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
     if (!IsDamage(readable)) break;
     begun = add(readable);
   }
+  // The run may not have been there yet when the job was checked.
+  if (begun.ok() && !next->empty()) begun = CheckEvaluatesWhatWasTrained(job, models, *next);
   const auto follow = [&](JobSession& session, RunReport* report) -> absl::Status {
     while (!next->empty()) MU_RETURN_IF_ERROR(add(session.EvaluateCheckpoint(*next, report)));
     return absl::OkStatus();

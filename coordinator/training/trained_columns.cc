@@ -192,6 +192,7 @@ absl::StatusOr<TrainedColumns> TrainedColumnsOf(const pb::JobProto& job) {
   TrainedColumns trained;
   MU_ASSIGN_OR_RETURN(trained.dataset, DatasetOf(job, DataPurpose::kTrain));
   trained.vocabularies = FingerprintsOf(trained.dataset);
+  trained.model = job.model();
   return trained;
 }
 
@@ -201,7 +202,8 @@ absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& directory)
   MU_ASSIGN_OR_RETURN(TrainedColumns trained, TrainedColumnsOf(record.job));
   // Not what the files have by now.
   if (!record.vocabularies.empty()) trained.vocabularies = record.vocabularies;
-  trained.where = absl::StrCat("data.train of ", JoinPath(run, "job.json"));
+  trained.record = JoinPath(run, "job.json");
+  trained.where = absl::StrCat("data.train of ", trained.record);
   return trained;
 }
 

@@ -14,13 +14,15 @@
 
 namespace mu {
 
-// The columns that a model was trained with, or will be.
+// The columns that a model was trained with, or will be, and the model (trained_model.h).
 struct TrainedColumns {
   muster::DatasetProto dataset;
   // Fingerprints of its vocabularies' texts, by column; of those that are not here the paths are
   // compared.
   std::map<std::string, std::string> vocabularies;
   std::string where = "data.train";  // for messages
+  muster::ModelProto model;          // not set: it is not known
+  std::string record;                // the run's job.json; empty: the job's own
 };
 
 // Those of the job's own data.train. NOT_FOUND if it has none; other codes as DatasetOf.

@@ -1,4 +1,5 @@
-// Data whose columns do not mean what they meant in training, through the real program.
+// Data whose columns do not mean what they meant in training, and models that are not what was
+// trained, through the real program.
 #include <gmock/gmock.h>
 
 #include <cstdio>
@@ -102,6 +103,92 @@ TEST_F(TrainedColumnsCliTest, PositiveTextsThatTrainingHasNot) {
   EXPECT_THAT(Output(), HasSubstr("note: " + Path("job.yaml") + ":4:"));
   EXPECT_THAT(Output(), HasSubstr("data.eval.columns[1].positive: column rating is 1 for 2.5, 3.5, "
                                   "in data.train for 0.5, 1.5: "));
+}
+
+constexpr char kSame[] = ": the values were trained for another function; write it as it is there";
+
+// Names and shapes of all variables fit.
+TEST_F(TrainedColumnsCliTest, AModelThatMakesAnotherFunctionOfTheValues) {
+  const auto job = [&](const std::string& more) {
+    return Job({{"model:\n",
+                 "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
+                 "{name: item, kind: id}, {name: rating, kind: number}]}\nmodel:\n"},
+                {"rating_column: rating}", absl::StrCat("rating_column: rating", more, "}")}});
+  };
+  const std::string run = "--job_dir=" + Path("run"), checkpoint = "--checkpoint=" + Path("run");
+  const std::string what =
+      "model.matrix_factorization.global_mean: is 0, in " + Path("run/job.json") + " 2" + kSame;
+  // It began before the run, so it is not known yet what is trained.
+  auto follower = Start({"eval", job(""), "--follow=" + Path("run"), "--ps=1", "--workers=1",
+                         "--job_dir=" + Path("follower"), "--report=" + Path("follower.json")});
+  EXPECT_TRUE(testing::Eventually([&] {
+    return Output().find("there is no run in") != std::string::npos;
+  })) << Output();
+  ASSERT_EQ(Run({"train", job(", global_mean: 2"), run}), 0) << Output();
+  EXPECT_EQ(ExitOf(follower.get()), 2);
+  EXPECT_THAT(Report(Path("follower.json"))["error"].get<std::string>(), HasSubstr(what));
+  for (const char* command : {"eval", "predict"}) {
+    EXPECT_EQ(Run({command, job(""), checkpoint}), 2) << command;
+    EXPECT_THAT(Output(), HasSubstr(what)) << command;
+  }
+  EXPECT_EQ(Run({"eval", job(""), "--follow=" + Path("run")}), 2);
+  EXPECT_THAT(Output(), HasSubstr(what));
+  EXPECT_EQ(Run({"export", job(""), checkpoint, "--onnx=" + Path("model.onnx")}), 2);
+  EXPECT_THAT(Output(), HasSubstr(what));
+  EXPECT_FALSE(FileExists(Path("model.onnx")));
+  EXPECT_EQ(Run({"export", job(""), checkpoint, "--npy=" + Path("npy")}), 0) << Output();
+  // Only training reads `l2`.
+  for (const char* command : {"eval", "predict"})
+    EXPECT_EQ(Run({command, job(", global_mean: 2, l2: 0.5"), checkpoint}), 0) << Output();
+  EXPECT_EQ(
+      Run({"export", job(", global_mean: 2, l2: 0.5"), checkpoint, "--onnx=" + Path("model.onnx")}),
+      0)
+      << Output();
+}
+
+TEST_F(TrainedColumnsCliTest, OtherModelsThatMakeAnotherFunctionOfTheValues) {
+  const auto job = [&](const std::string& kind, const std::string& model) {
+    const std::string data =
+        absl::StrCat("{format: csv, files: [data.csv], columns: [{name: user, kind: ", kind,
+                     "}, {name: item, kind: ", kind,
+                     "}, {name: rating, kind: label, positive: [\"3.5\", \"4.5\"]}]}\n");
+    WriteText("job.yaml", absl::StrCat("name: small\ndata:\n  train: ", data, "  predict: ", data,
+                                       "model:\n  ", model, "label_column: rating}\n",
+                                       "optimizer: {sgd: {learning_rate: 0.1}}\n"));
+    return Path("job.yaml");
+  };
+  struct Change {
+    const char *kind, *trained, *now, *key, *is;  // `is`: and what it was
+  };
+  const Change changes[] = {
+      {"number", "mlp: {features: [{column: user}, {column: item, stddev: 6}], hidden: [4], ",
+       "mlp: {features: [{column: user}, {column: item}], hidden: [4], ",
+       "model.mlp.features[1].stddev", "1 6"},
+      {"number", "logistic_regression: {features: [{column: user}, {column: item}], ",
+       "logistic_regression: {features: [{column: item}, {column: user}], ",
+       "model.logistic_regression.features[0].column", "item user"},
+      {"id",
+       "two_tower: {user: [{column: user, kind: id, rows: 10}], item: [{column: item, kind: id, "
+       "rows: 20}], hidden: [4], ",
+       "two_tower: {user: [{column: user, kind: id, rows: 10}], item: [{column: item, kind: id, "
+       "rows: 20}], hidden: [4], negatives: sampled, temperature: 0.5, ",
+       "model.two_tower.temperature", "0.5 0.1"},
+  };
+  int runs = 0;
+  for (const auto& [kind, trained, now, key, is] : changes) {
+    const std::string run = Path(absl::StrCat("run-", ++runs));
+    ASSERT_EQ(Run({"train", job(kind, trained), "--ps=1", "--workers=1", "--job_dir=" + run}), 0)
+        << Output();
+    EXPECT_EQ(Run({"predict", job(kind, trained), "--ps=1", "--workers=1", "--checkpoint=" + run}),
+              0)
+        << Output();
+    const std::string values(is);
+    const size_t space = values.find(' ');
+    EXPECT_EQ(Run({"predict", job(kind, now), "--checkpoint=" + run}), 2) << key;
+    EXPECT_THAT(Output(),
+                HasSubstr(absl::StrCat(key, ": is ", values.substr(0, space), ", in ", run,
+                                       "/job.json ", values.substr(space + 1), kSame)));
+  }
 }
 
 // Half of the users are in no record that was trained. Their rows are in no checkpoint.
