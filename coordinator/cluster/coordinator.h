@@ -298,7 +298,9 @@ class Coordinator : public VariableFactory {
   // names; all else keeps its initial values. Before functions are scheduled, else
   // FAILED_PRECONDITION. A lost server goes back to these values until there is a checkpoint
   // (EnableRecovery): take one, so that the other model's may be deleted. INVALID_ARGUMENT naming
-  // what does not fit; other errors as those of Restore. Returns what was taken.
+  // what does not fit; other errors as those of Restore. Returns what was taken. With slots the
+  // job's steps are counted on from those of the other one, `steps` of what is returned, which is
+  // MinimizeOptions::first_step of a schedule that begins now.
   absl::StatusOr<pb::TakenValuesProto> WarmStart(const std::string& directory,
                                                  const WarmStartSpec& spec = {});
 

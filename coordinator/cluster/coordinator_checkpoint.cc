@@ -88,9 +88,8 @@ absl::Status Coordinator::Impl::Load(const std::shared_ptr<TaskState>& state) {
   const bool warm = state->take != nullptr;
   if (!warm) MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime->Created()));
   if (state->point == nullptr) {
-    ResumePoint point = ValuesOf(warm ? pb::CheckpointProto() : state->manifest);
-    point.begins = warm;
-    state->point = std::make_shared<const ResumePoint>(std::move(point));
+    state->point = std::make_shared<const ResumePoint>(
+        warm ? BeginningOf(state->manifest, state->take->slots()) : ValuesOf(state->manifest));
   }
   return runtime->Run({.kind = ServerTask::Kind::kLoad,
                        .loaded = CheckpointNumber(warm ? 0 : state->manifest.number()),
@@ -120,9 +119,11 @@ absl::StatusOr<pb::TakenValuesProto> Coordinator::WarmStart(const std::string& d
                       ReadLinkedManifest(absolute, &impl_->checkpoints, &state->held));
   state->folder = state->held->folder();
   std::vector<WarmStartProblem> problems;
-  state->take = std::make_shared<const pb::TakenValuesProto>(
-      PlanWarmStart(spec, state->manifest, impl_->runtime->Created(), &problems));
+  pb::TakenValuesProto take =
+      PlanWarmStart(spec, state->manifest, impl_->runtime->Created(), &problems);
   MU_RETURN_IF_ERROR(ToStatus(problems));
+  if (take.slots()) take.set_steps(ScheduledSteps(state->manifest));
+  state->take = std::make_shared<const pb::TakenValuesProto>(std::move(take));
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
   MU_RETURN_IF_ERROR(impl_->Load(state));
   return *state->take;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -168,6 +169,24 @@ pb::TakenValuesProto PlanWarmStart(const WarmStartSpec& spec, const pb::Checkpoi
                                    const pb::RoutingProto& model,
                                    std::vector<WarmStartProblem>* problems) {
   return Planner(spec, checkpoint, model, problems).Plan();
+}
+
+std::vector<std::string> UncorrectedBiases(const pb::TakenValuesProto& taken,
+                                           const pb::RoutingProto& model) {
+  std::vector<std::string> names;
+  if (!taken.slots()) return names;
+  std::set<std::string> begun;
+  for (const pb::TakenValuesProto::Name& name : taken.names()) begun.insert(name.own());
+  const auto look = [&](const std::string& name, const pb::OptimizerProto& optimizer) {
+    const bool counts_steps =
+        (optimizer.has_adam() && optimizer.adam().bias_correction() != "row") ||
+        (optimizer.has_adamw() && optimizer.adamw().bias_correction() != "row");
+    if (counts_steps && !begun.contains(name)) names.push_back(name);
+  };
+  for (const pb::VariableProto& variable : model.variables())
+    look(variable.name(), variable.optimizer());
+  for (const pb::TableProto& table : model.tables()) look(table.name(), table.optimizer());
+  return names;
 }
 
 absl::Status ToStatus(const std::vector<WarmStartProblem>& problems) {

@@ -21,7 +21,8 @@ struct WarmStartSpec {
     std::string to;  // empty: from
   };
   std::vector<Rename> map = {};  // none: what both have under one name
-  // Takes the optimizers' slots, too. Without it they have their initial values.
+  // Takes the optimizers' slots, too. Without it they have their initial values. The job's steps
+  // are counted on from the other's then.
   bool slots = false;
 };
 
@@ -42,6 +43,12 @@ muster::TakenValuesProto PlanWarmStart(const WarmStartSpec& spec,
 
 // INVALID_ARGUMENT naming the first few problems; OK without one.
 absl::Status ToStatus(const std::vector<WarmStartProblem>& problems);
+
+// The variables and tables whose Adam lacks the correction of its moments' biases at first: their
+// moments are new, but it counts steps of the job, which go on from the other's. Empty without
+// slots.
+std::vector<std::string> UncorrectedBiases(const muster::TakenValuesProto& taken,
+                                           const muster::RoutingProto& model);
 
 // What a name of the checkpoint is called in the model: none if nothing of it is taken, several if
 // it begins several.

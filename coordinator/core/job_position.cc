@@ -145,4 +145,11 @@ ResumePoint ValuesOf(const pb::CheckpointProto& manifest) {
   return point;
 }
 
+ResumePoint BeginningOf(const pb::CheckpointProto& manifest, bool slots) {
+  ResumePoint point = ValuesOf(slots ? manifest : pb::CheckpointProto());
+  point.begins = true;
+  point.job.functions.next_id = FunctionId(1);  // its memory of pushes is not taken
+  return point;
+}
+
 }  // namespace mu

@@ -25,5 +25,8 @@ absl::StatusOr<ResumePoint> ResumePointOf(const pb::JobPositionProto& proto,
 uint64_t ScheduledSteps(const pb::CheckpointProto& manifest);
 // For whoever takes only the values over.
 ResumePoint ValuesOf(const pb::CheckpointProto& manifest);
+// For a job that begins with some values of another one's checkpoint. `slots`: and with theirs, so
+// its steps are counted on: Adam's moments are those of its step.
+ResumePoint BeginningOf(const pb::CheckpointProto& manifest, bool slots);
 
 }  // namespace mu

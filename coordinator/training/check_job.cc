@@ -284,7 +284,7 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
         trains = false;
       }
       if (job.has_warm_start()) {
-        for (std::string& problem : CheckWarmStart(job, paper))
+        for (std::string& problem : CheckWarmStart(job, paper, notes))
           problems.push_back(std::move(problem));
       }
     }

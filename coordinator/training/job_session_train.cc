@@ -20,6 +20,7 @@
 #include "coordinator/training/metric_text.h"
 #include "coordinator/training/server_notes.h"
 #include "coordinator/training/trainer.h"
+#include "coordinator/training/warm_start_job.h"
 
 namespace mu {
 namespace {
@@ -110,9 +111,12 @@ absl::StatusOr<Function> JobSession::DefineStep(const Dataset& dataset) {
   // Looks through the files, which a stop ends as long as `starting_` lives.
   MU_ASSIGN_OR_RETURN(const uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
   MU_ASSIGN_OR_RETURN(MinimizeOptions rates, JobRates(job_.training(), steps));
-  if (!continues_ && !record_.checkpoint.empty()) {
+  const bool begins_warm = BeginsWarm() && job_.warm_start().slots();
+  if (begins_warm || (!continues_ && !record_.checkpoint.empty())) {
     // The steps of the run that it begins with are counted, but its schedule is over.
-    MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(record_.checkpoint));
+    MU_ASSIGN_OR_RETURN(const std::string directory, begins_warm
+                                                         ? WarmStartCheckpoint(job_)
+                                                         : CheckpointToRestore(record_.checkpoint));
     MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
     const uint64_t round = manifest.position().round();
     record_.first_step =

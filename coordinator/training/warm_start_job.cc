@@ -1,6 +1,7 @@
 #include "coordinator/training/warm_start_job.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -27,6 +28,19 @@ pb::RoutingProto Created(const muster::JobProto& job, const PaperFactory& factor
   return routing;
 }
 
+std::string UncorrectedNote(std::vector<std::string> names) {
+  constexpr size_t kMostNamed = 5;
+  const size_t count = names.size();
+  if (count > kMostNamed) names.resize(kMostNamed);
+  return absl::StrCat(
+      kKey, ".slots: ", absl::StrJoin(names, ", "),
+      count > kMostNamed ? absl::StrCat(" and ", count - kMostNamed, " more") : "",
+      count == 1 ? " is" : " are",
+      " not taken, and the optimizer counts steps from those of the other run: the first updates "
+      "are up to three times too large there; give the optimizer `bias_correction: row` for them, "
+      "with a rule of `parameters`");
+}
+
 }  // namespace
 
 WarmStartSpec WarmStartOf(const muster::JobProto& job) {
@@ -40,7 +54,8 @@ absl::StatusOr<std::string> WarmStartCheckpoint(const muster::JobProto& job) {
   return FindCheckpoint(job.warm_start().checkpoint());
 }
 
-std::vector<std::string> CheckWarmStart(const muster::JobProto& job, const PaperFactory& created) {
+std::vector<std::string> CheckWarmStart(const muster::JobProto& job, const PaperFactory& created,
+                                        std::vector<std::string>* notes) {
   const auto wrong = [](const absl::Status& status) {
     return std::vector<std::string>{
         absl::StrCat(kKey, ".checkpoint: ", std::string(status.message()),
@@ -53,7 +68,12 @@ std::vector<std::string> CheckWarmStart(const muster::JobProto& job, const Paper
   if (const absl::Status sizes = CheckSizes(*directory, *manifest); !sizes.ok())
     return wrong(sizes);
   std::vector<WarmStartProblem> problems;
-  PlanWarmStart(WarmStartOf(job), *manifest, Created(job, created), &problems);
+  const pb::RoutingProto model = Created(job, created);
+  const pb::TakenValuesProto taken = PlanWarmStart(WarmStartOf(job), *manifest, model, &problems);
+  if (const std::vector<std::string> names = UncorrectedBiases(taken, model);
+      !names.empty() && problems.empty()) {
+    notes->push_back(UncorrectedNote(names));
+  }
   std::vector<std::string> texts;
   for (const WarmStartProblem& problem : problems) {
     const std::string key = problem.entry < 0 ? kKey

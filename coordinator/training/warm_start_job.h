@@ -16,7 +16,9 @@ WarmStartSpec WarmStartOf(const muster::JobProto& job);
 // The checkpoint's directory: the newest where a run's is named. NOT_FOUND.
 absl::StatusOr<std::string> WarmStartCheckpoint(const muster::JobProto& job);
 
-// All that is wrong with it, given what the model creates; each "KEY: a sentence".
-std::vector<std::string> CheckWarmStart(const muster::JobProto& job, const PaperFactory& created);
+// All that is wrong with it, given what the model creates; each "KEY: a sentence". `notes` gets
+// what may be meant.
+std::vector<std::string> CheckWarmStart(const muster::JobProto& job, const PaperFactory& created,
+                                        std::vector<std::string>* notes);
 
 }  // namespace mu

@@ -153,6 +153,27 @@ TEST_F(WarmStartTest, SlotsOfAnotherOptimizer) {
   EXPECT_THAT(problems_, IsEmpty());
 }
 
+TEST_F(WarmStartTest, NewMomentsThatAreNotCorrected) {
+  saved_.clear_variables();
+  model_.clear_variables();
+  model_.clear_tables();
+  for (const char* name : {"taken", "new", "by_row", "decayed", "other", "frozen"})
+    AddVariable(&model_, name, {});
+  const auto optimizer = [&](int i) { return model_.mutable_variables(i)->mutable_optimizer(); };
+  optimizer(0)->mutable_adam()->set_learning_rate(1);
+  optimizer(1)->mutable_adam()->set_learning_rate(1);
+  optimizer(2)->mutable_adam()->set_bias_correction("row");
+  optimizer(3)->mutable_adamw()->set_bias_correction("job");
+  model_.mutable_variables(5)->clear_optimizer();
+  AddTable(&model_, "rows", 10, 64);
+  model_.mutable_tables(0)->mutable_optimizer()->mutable_adam()->set_learning_rate(1);
+  pb::TakenValuesProto taken;
+  taken.add_names()->set_own("taken");
+  EXPECT_THAT(UncorrectedBiases(taken, model_), IsEmpty()) << "its steps are its own";
+  taken.set_slots(true);
+  EXPECT_THAT(UncorrectedBiases(taken, model_), ElementsAre("new", "decayed", "rows"));
+}
+
 TEST_F(WarmStartTest, TheFirstProblemsAsAnError) {
   Plan({.map = {{"users", "member"}, {"bias", "base"}}});
   const absl::Status status = ToStatus(problems_);

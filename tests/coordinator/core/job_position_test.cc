@@ -191,5 +191,20 @@ TEST(ResumePoint, OfValuesAloneRepeatsNothing) {
   EXPECT_TRUE(point.job.functions.unfinished.empty());
 }
 
+TEST(ResumePoint, OfAnotherModelsValuesCountsOnWithTheirSlots) {
+  pb::CheckpointProto manifest;
+  manifest.mutable_position()->set_next_function(12);
+  manifest.mutable_position()->set_scheduled_steps(60);
+  manifest.mutable_position()->set_round(31);
+  for (const bool slots : {false, true}) {
+    const ResumePoint point = BeginningOf(manifest, slots);
+    EXPECT_TRUE(point.begins);
+    EXPECT_FALSE(point.resumes);
+    EXPECT_EQ(point.job.functions.next_id, FunctionId(1)) << "its pushes are not remembered";
+    EXPECT_EQ(point.job.taken_steps, slots ? 60u : 0u);
+    EXPECT_EQ(point.job.functions.round, slots ? 31u : 1u);
+  }
+}
+
 }  // namespace
 }  // namespace mu

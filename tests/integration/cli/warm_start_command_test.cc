@@ -55,6 +55,64 @@ TEST_F(WarmStartCommandTest, BeginsWithTheOtherModelsValuesOnce) {
   EXPECT_NE(Values(checkpoints.back(), "item"), Values(checkpoints.front(), "item"));
 }
 
+// As with --checkpoint: steps are counted on, which Adam's moments need, and the schedule begins.
+TEST_F(WarmStartCommandTest, WithSlotsTheNextStepIsThatOfTheRunsOwn) {
+  for (const char* optimizer : {"adam: {learning_rate: 0.01}", "adamw: {learning_rate: 0.01}",
+                                "rmsprop: {learning_rate: 0.01, momentum: 0.9}"}) {
+    SCOPED_TRACE(optimizer);
+    const auto job = [&](const std::string& more) {
+      return Job({{"sgd: {learning_rate: 0.1}", optimizer},
+                  {"batch_size: 32}\n", "batch_size: 32, warmup_steps: 10}\n" + more}});
+    };
+    const auto train = [&](const std::string& path, const std::string& run,
+                           std::vector<std::string> more) {
+      more.insert(more.begin(), {"train", path, "--ps=1", "--workers=1", "--job_dir=" + Path(run)});
+      EXPECT_EQ(Run(std::move(more)), 0) << Output();
+      return FindCheckpoint(Path(run)).value_or("");
+    };
+    const std::string first = train(job(""), "run-a", {"--train_again"});
+    const std::string warm_job = job("warm_start: {checkpoint: run-a, slots: true}\n");
+    const std::vector<std::string> one = {"--train_again", "--set", "training.max_steps=1"};
+    std::vector<std::string> named = one;
+    named.push_back("--checkpoint=" + Path("run-a"));
+    const std::string expected = train(warm_job, "run-b", named);
+    const std::string warm = train(warm_job, "run-c", one);
+    EXPECT_THAT(Output(), HasSubstr("begins with 4 variables and tables of " + first +
+                                    ", and with their slots"));
+    for (const char* name : {"user", "item", "user_bias", "item_bias"}) {
+      EXPECT_NE(Values(warm, name), Values(first, name)) << name;
+      EXPECT_EQ(Values(warm, name), Values(expected, name)) << name;
+    }
+  }
+}
+
+// What is new has new moments, but counts the other run's steps.
+TEST_F(WarmStartCommandTest, NewMomentsThatAreNotCorrectedAreANote) {
+  const auto job = [&](const std::string& map, const std::string& more = "") {
+    return Job({{"sgd: {learning_rate: 0.1}", "adam: {learning_rate: 0.01}"},
+                {"batch_size: 32}\n",
+                 "batch_size: 32}\nwarm_start: {checkpoint: run-a, slots: "
+                 "true" +
+                     map + "}\n" + more}});
+  };
+  ASSERT_EQ(Run({"train", Job({{"sgd: {learning_rate: 0.1}", "adam: {learning_rate: 0.01}"}}),
+                 "--job_dir=" + Path("run-a")}),
+            0)
+      << Output();
+  EXPECT_EQ(Run({"check", job("")}), 0) << Output();
+  EXPECT_THAT(Output(), Not(HasSubstr("warm_start")));
+  const std::string map = ", map: [{from: user}, {from: \"item*\"}]";
+  EXPECT_EQ(Run({"check", job(map)}), 0) << Output();
+  EXPECT_THAT(Output(), AllOf(HasSubstr("note: warm_start.slots: user_bias is not taken"),
+                              HasSubstr("`bias_correction: row`")));
+  EXPECT_EQ(Run({"check", job(map,
+                              "parameters: [{match: user_bias, optimizer: {adam: "
+                              "{learning_rate: 0.01, bias_correction: row}}}]\n")}),
+            0)
+      << Output();
+  EXPECT_THAT(Output(), Not(HasSubstr("warm_start.slots")));
+}
+
 // A coordinator that was lost continues from the run's own checkpoints, even where the other
 // model's is gone.
 TEST_F(WarmStartCommandTest, ARestartDoesNotBeginWarmAgain) {
