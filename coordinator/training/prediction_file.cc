@@ -56,7 +56,7 @@ absl::Status CheckList(const CopiedColumn& column, const Tensor* list, uint32_t 
 
 PredictionFile::PredictionFile(std::string path, Forward forward, bool with_skipped)
     : path_(std::move(path)),
-      temporary_(path_ + ".part"),
+      temporary_(absl::StrCat(path_, ".part-", ::getpid())),  // nobody else's, such as an input's
       forward_(std::move(forward)),
       with_skipped_(with_skipped) {}
 

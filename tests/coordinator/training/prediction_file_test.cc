@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/packed_text.h"
@@ -40,7 +41,7 @@ TEST(PredictionFile, ALineForEachRecord) {
   EXPECT_EQ(file.written(), 4u);
   EXPECT_EQ(file.not_finite(), 2u);
   EXPECT_EQ(file.first_not_finite(), 3u);
-  EXPECT_FALSE(FileExists(path + ".part"));
+  EXPECT_THAT(*ListDirectory(dir.path()), ::testing::ElementsAre("out.csv"));
 }
 
 TEST(PredictionFile, ClassesAndSeveralTasks) {
@@ -91,14 +92,15 @@ TEST(PredictionFile, RecordsThatWereLeftOutHaveTheirLines) {
 TEST(PredictionFile, AFullDiskIsNamed) {
   MU_ASSERT_OK_AND_ASSIGN(const TempDirectory dir, TempDirectory::Create("predictions_"));
   const std::string path = dir.path() + "/out.csv";
-  ASSERT_EQ(::symlink("/dev/full", (path + ".part").c_str()), 0);
+  const std::string partly = absl::StrCat(path, ".part-", ::getpid());
+  ASSERT_EQ(::symlink("/dev/full", partly.c_str()), 0);
   {
     PredictionFile file(path, {.tasks = {TaskCalled("", Task::kRegression)}}, false);
     MU_ASSERT_OK(file.Open());
     MU_ASSERT_OK(file.Add(Of(1, {Floats({1}, {0.1f})})));
     EXPECT_THAT(file.Close(),
                 testing::StatusIs(absl::StatusCode::kResourceExhausted,
-                                  "cannot write " + path + ".part: No space left on device"));
+                                  "cannot write " + partly + ": No space left on device"));
   }
   EXPECT_THAT(*ListDirectory(dir.path()), ::testing::IsEmpty());
 }
@@ -109,7 +111,8 @@ TEST(PredictionFile, AFileThatCannotBeMadeIsNamed) {
   PredictionFile file(path, {.tasks = {TaskCalled("", Task::kRegression)}}, false);
   EXPECT_THAT(file.Open(),
               testing::StatusIs(absl::StatusCode::kNotFound,
-                                "cannot write " + path + ".part: No such file or directory"));
+                                absl::StrCat("cannot write ", path, ".part-", ::getpid(),
+                                             ": No such file or directory")));
 }
 
 // A column's packed texts, and its splits.
@@ -199,8 +202,7 @@ TEST(PredictionFile, LeavesNothingBehindWhenItIsNotClosed) {
                 testing::StatusIs(absl::StatusCode::kInvalidArgument,
                                   ::testing::HasSubstr("a row of float32 probabilities")));
   }
-  EXPECT_FALSE(FileExists(path + ".part"));
-  EXPECT_FALSE(FileExists(path));
+  EXPECT_THAT(*ListDirectory(dir.path()), ::testing::IsEmpty());
   PredictionFile nowhere(dir.path() + "/absent/out.csv", {}, false);
   EXPECT_FALSE(nowhere.Open().ok());
 }

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -131,6 +133,22 @@ TEST_F(OutputsTest, AFolderThatIsMissingIsFoundFirst) {
   EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--report=" + Path("run/x.json")}), 0)
       << Output();
   EXPECT_EQ(Report(Path("run/x.json"))["status"], "done");
+}
+
+// The file is written under another name until it is whole.
+TEST_F(OutputsTest, NorAnInputThatIsCalledLikeAPartOfTheOutput) {
+  const std::string job = Job();
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 0) << Output();
+  const std::string records = "user,item\n1,2\n3,4\n";
+  WriteText("p.csv.part", records);
+  EXPECT_EQ(Run({"predict", job, "--checkpoint=" + Path("run"), "--out=" + Path("p.csv"),
+                 "--set=data.predict={format: csv, files: [p.csv.part], columns: "
+                 "[{name: user, kind: id}, {name: item, kind: id}]}"}),
+            0)
+      << Output();
+  EXPECT_EQ(ReadFile(Path("p.csv.part")).value_or(""), records);
+  const std::string predictions = ReadFile(Path("p.csv")).value_or("");
+  EXPECT_EQ(std::count(predictions.begin(), predictions.end(), '\n'), 3) << predictions;
 }
 
 TEST_F(OutputsTest, ColumnsToCopyAreNamedOnce) {
