@@ -9,6 +9,17 @@ bool HasLineEnd(const std::string& text) { return text.find_first_of("\r\n") != 
 
 }  // namespace
 
+void TextCounts::KeepRecord() {
+  for (const std::string& text : pending_) ++counts_[text];
+  numbers_ += pending_numbers_;
+  DropRecord();
+}
+
+void TextCounts::DropRecord() {
+  pending_.clear();
+  pending_numbers_ = 0;
+}
+
 std::vector<std::pair<std::string, uint64_t>> TextCounts::Frequent(uint64_t min_count) const {
   std::vector<std::pair<std::string, uint64_t>> frequent;
   for (const auto& [text, count] : counts_) {

@@ -1,4 +1,4 @@
-// How often each text of one column stands in the files: `coordinator make-vocab`.
+// How often each text of one column stands in good records: `coordinator make-vocab`.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,14 @@ class TextCounts final : public FieldObserver {
   explicit TextCounts(int column) : column_(column) {}
 
   void OnText(int column, absl::string_view text) override {
-    if (column == column_) ++counts_[text];
+    if (column == column_) pending_.emplace_back(text);
   }
-  void OnNumber(int column, double /*number*/) override { numbers_ += column == column_; }
+  void OnNumber(int column, double /*number*/) override { pending_numbers_ += column == column_; }
   void OnMissing(int /*column*/) override {}
+
+  // After each record.
+  void KeepRecord();
+  void DropRecord();
 
   // Texts that stand there at least so often, the most frequent first, equally frequent ones by
   // their bytes. A text with a line end can be in no vocabulary and is left out.
@@ -33,6 +37,9 @@ class TextCounts final : public FieldObserver {
   const int column_;
   absl::flat_hash_map<std::string, uint64_t> counts_;
   uint64_t numbers_ = 0;
+  // Of the record that is being read.
+  std::vector<std::string> pending_;
+  uint64_t pending_numbers_ = 0;
 };
 
 }  // namespace mu

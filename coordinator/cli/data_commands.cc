@@ -104,6 +104,14 @@ absl::StatusOr<int> ColumnIndex(const pb::DatasetProto& dataset, const std::stri
                                    DidYouMean(name, names)));
 }
 
+absl::Status NoGoodRecord(const pb::DatasetProto& dataset, const ScannedData& scanned) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      dataset.name(), ": it has no good record",
+      scanned.bad > 0 ? "; mend the files, or what the job says of them"
+                      : ": the files are empty, or `records` keeps none of theirs; name files that "
+                        "have some"));
+}
+
 }  // namespace
 
 int RunStatsCommand(const CliOptions& options, const ModelRegistry& models) {
@@ -134,11 +142,7 @@ int RunStatsCommand(const CliOptions& options, const ModelRegistry& models) {
   absl::PrintF("%s", StatsTable(*scanned, stats.Summaries()));
   if (scanned->records == 0) {
     std::fflush(stdout);
-    return Fail(absl::InvalidArgumentError(absl::StrCat(
-        dataset->name(), ": it has no good record",
-        scanned->bad > 0 ? "; mend the files, or what the job says of them"
-                         : ": the files are empty, or `records` keeps none of theirs; name files "
-                           "that have some")));
+    return Fail(NoGoodRecord(*dataset, *scanned));
   }
   if (options.out.empty()) return kExitDone;
   const absl::Status written = WriteFileAtomic(options.out, StatsJson(*scanned, stats.Summaries()));
@@ -154,9 +158,12 @@ int RunMakeVocabCommand(const CliOptions& options, const ModelRegistry& models) 
   TextCounts counts(*column);
   ColumnSet row(SchemaOf(*dataset), 1);
   row.set_observer(&counts);
-  const absl::StatusOr<ScannedData> scanned =
-      ScanData(*dataset, &row, [&](bool) { row.DropRow(); });
+  const absl::StatusOr<ScannedData> scanned = ScanData(*dataset, &row, [&](bool good) {
+    row.DropRow();
+    good ? counts.KeepRecord() : counts.DropRecord();
+  });
   if (!scanned.ok()) return Fail(scanned.status());
+  if (scanned->records == 0) return Fail(NoGoodRecord(*dataset, *scanned));
   std::string lines;
   const auto frequent = counts.Frequent(options.min_count);
   for (const auto& [text, count] : frequent) absl::StrAppend(&lines, text, "\n");

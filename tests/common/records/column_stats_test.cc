@@ -225,8 +225,10 @@ TEST_F(ScanTest, SelectionHolds) {
   TextCounts counts(1);
   ColumnSet row(SchemaOf(dataset_), 1);
   row.set_observer(&counts);
-  MU_ASSERT_OK_AND_ASSIGN(const ScannedData scanned,
-                          ScanData(dataset_, &row, [&](bool) { row.DropRow(); }));
+  MU_ASSERT_OK_AND_ASSIGN(const ScannedData scanned, ScanData(dataset_, &row, [&](bool good) {
+                            row.DropRow();
+                            good ? counts.KeepRecord() : counts.DropRecord();
+                          }));
   EXPECT_EQ(scanned.records, 3u);
   EXPECT_THAT(counts.Frequent(1), ElementsAre(Pair("a", 2), Pair("c", 1)));
 }
@@ -235,6 +237,14 @@ TEST(TextCountsTest, FrequentTextsFirst) {
   TextCounts counts(0);
   for (const char* text : {"b", "a", "c", "b", "a", "b", "two\nlines"}) counts.OnText(0, text);
   counts.OnText(1, "other column");
+  counts.OnNumber(0, 3);
+  EXPECT_THAT(counts.Frequent(1), ::testing::IsEmpty()) << "the record may turn out to be bad";
+  counts.KeepRecord();
+  counts.OnText(0, "c");
+  counts.OnNumber(0, 4);
+  counts.DropRecord();
+  counts.KeepRecord();
+  EXPECT_EQ(counts.numbers(), 1u);
   EXPECT_THAT(counts.Frequent(1), ElementsAre(Pair("b", 3), Pair("a", 2), Pair("c", 1)));
   EXPECT_THAT(counts.Frequent(2), ElementsAre(Pair("b", 3), Pair("a", 2)));
   EXPECT_EQ(counts.with_line_end(), 1u);

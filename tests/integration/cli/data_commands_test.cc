@@ -99,6 +99,32 @@ TEST_F(DataCommandsTest, AVocabularyIsMadeAndUsed) {
   EXPECT_THAT(Output(), HasSubstr("has no column \"town\""));
 }
 
+// Training leaves them out, so their texts would be rows that nothing is learned for. They are read
+// before what makes the record bad.
+TEST_F(DataCommandsTest, AVocabularyHasNoTextsOfBadRecords) {
+  WriteText("people.csv",
+            "city,age,income\nrome,20, >50K\nbonn,21, >50K\noslo,old, >50K\nbonn,old, >50K\n"
+            "bonn,old, >50K\nrome,22, >50K\n");
+  const std::string job = PeopleJob(kGood);
+  const auto command = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> args = {
+        name, job, "--set=data.train.on_bad_record=skip",
+        "--set=data.train.columns=[{name: city, kind: hash, buckets: 100}, {name: age, kind: "
+        "number}, {name: income, kind: label, positive: [\" >50K\"]}]"};
+    args.insert(args.end(), more.begin(), more.end());
+    return Run(args);
+  };
+  ASSERT_EQ(command("make-vocab", {"--column=city", "--out=" + Path("cities.txt")}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("2 of 2 texts in 3 records: "));
+  EXPECT_EQ(ReadFile(Path("cities.txt")).value(), "rome\nbonn\n");
+  ASSERT_EQ(command("stats", {"--out=" + Path("stats.json")}), 0) << Output();
+  EXPECT_EQ(Report(Path("stats.json"))["columns"]["city"]["distinct"], 2);
+  WriteText("people.csv", "city,age,income\noslo,old, >50K\n");
+  EXPECT_EQ(command("make-vocab", {"--column=city", "--out=" + Path("none.txt")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("it has no good record; mend the files"));
+  EXPECT_FALSE(FileExists(Path("none.txt")));
+}
+
 TEST_F(DataCommandsTest, LabelsOfWhichNoneIsPositive) {
   EXPECT_EQ(Run({"check", PeopleJob("kind: label, positive: [\">50K\"]")}), 2);
   EXPECT_THAT(Output(),
