@@ -92,6 +92,11 @@ absl::StatusOr<Compression> DetectCompression(const std::string& path) {
   return Compression::kNone;
 }
 
+Compression CompressionOfName(const std::string& path) {
+  if (absl::EndsWith(path, ".gz")) return Compression::kGzip;
+  return absl::EndsWith(path, ".zst") ? Compression::kZstd : Compression::kNone;
+}
+
 absl::StatusOr<std::unique_ptr<ByteStream>> OpenUnpacked(const std::string& path) {
   MU_ASSIGN_OR_RETURN(const Compression compression, DetectCompression(path));
   MU_ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));

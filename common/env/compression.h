@@ -16,6 +16,9 @@ enum class Compression { kNone, kGzip, kZstd };
 // the file as file.h.
 absl::StatusOr<Compression> DetectCompression(const std::string& path);
 
+// That of a file to be written, by the end of its name: .gz, .zst.
+Compression CompressionOfName(const std::string& path);
+
 // Not thread safe.
 class ByteStream {
  public:

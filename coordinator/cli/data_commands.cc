@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status.h"
+#include "common/env/compression.h"
 #include "common/env/file.h"
 #include "common/env/file_identity.h"
 #include "common/graph/dataset_schema.h"
@@ -184,7 +185,10 @@ int RunMakeVocabCommand(const CliOptions& options, const ModelRegistry& models) 
                      "most ",
                      kMaxVocabularyBytes, "; raise --min_count, or hash the column")));
   }
-  if (const absl::Status written = WriteFileAtomic(options.out, lines); !written.ok())
+  // What is called .gz or .zst is read as that.
+  const absl::StatusOr<std::string> bytes = Compress(CompressionOfName(options.out), lines);
+  if (!bytes.ok()) return Fail(bytes.status());
+  if (const absl::Status written = WriteFileAtomic(options.out, *bytes); !written.ok())
     return Fail(written);
   absl::PrintF("%d of %d texts in %d records: %s\n", frequent.size(), counts.distinct(),
                scanned->records, options.out);

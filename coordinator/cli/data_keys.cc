@@ -120,7 +120,8 @@ constexpr ColumnKeyInfo kColumnKeys[] = {
     {"positive", kFieldFormats, kLabelBit, "the texts that mean 1", "required"},
     {"classes", kFieldFormats, kClassBit, "the texts, in the order of their indices", "required"},
     {"vocabulary", kFieldFormats, kVocabularyBit,
-     "path of a file with one text a line (`coordinator make-vocab` writes it; also .gz, .zst)",
+     "path of a file with one text a line, also .gz or .zst (`coordinator make-vocab` writes it, "
+     "compressed as its name says)",
      "required"},
     {"oov_buckets", kFieldFormats, kVocabularyBit, "ids for texts that are not in the vocabulary",
      "1"},

@@ -125,6 +125,16 @@ TEST_P(PackedTest, FlippedBitsAreDataLoss) {
   EXPECT_EQ(same, 0);
 }
 
+TEST_F(NamedFileTest, WhatIsWrittenByItsNameIsReadByIt) {
+  EXPECT_EQ(CompressionOfName("a.gz/data.txt"), Compression::kNone);
+  for (const char* name : {"data.gz", "data.zst", "data.txt", "zst"}) {
+    MU_ASSERT_OK_AND_ASSIGN(const std::string bytes, Compress(CompressionOfName(name), "text"));
+    const std::string path = Write(name, bytes);
+    MU_ASSERT_OK_AND_ASSIGN(const Compression found, DetectCompression(path));
+    EXPECT_EQ(found, CompressionOfName(name)) << name;
+  }
+}
+
 TEST_F(NamedFileTest, TheNameMustNotLie) {
   for (const char* name : {"data.gz", "data.zst"}) {
     for (const char* contents : {"", "x", "plain text"}) {

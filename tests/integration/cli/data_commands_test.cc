@@ -1,6 +1,7 @@
 // What looks at data before it is trained on, and mistakes in data that used to pass in silence.
 #include <gmock/gmock.h>
 
+#include "common/env/compression.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -91,6 +92,22 @@ TEST_F(DataCommandsTest, AVocabularyIsMadeAndUsed) {
                  "--out=" + Path("frequent.txt")}),
             0);
   EXPECT_EQ(ReadFile(Path("frequent.txt")).value(), "paris\n");
+  // A name says how it is written, since it says how it is read.
+  for (const char* ending : {".gz", ".zst"}) {
+    const std::string name = absl::StrCat("cities.txt", ending);
+    const std::string packed = "kind: vocabulary, vocabulary: " + name;
+    ASSERT_EQ(
+        Run({"make-vocab", PeopleJob(kGood, "", packed), "--column=city", "--out=" + Path(name)}),
+        0)
+        << Output();
+    MU_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ByteStream> stream, OpenUnpacked(Path(name)));
+    std::string text(100, ' ');
+    MU_ASSERT_OK_AND_ASSIGN(const size_t n, stream->Read(text.data(), text.size()));
+    EXPECT_EQ(text.substr(0, n), "paris\nbonn\nrome\n");
+    EXPECT_NE(ReadFile(Path(name)).value(), text.substr(0, n));
+    EXPECT_EQ(Run({"train", PeopleJob(kGood, "", packed), "--job_dir=" + Path("run-" + name)}), 0)
+        << Output();
+  }
   EXPECT_EQ(Run({"make-vocab", PeopleJob(kGood), "--column=city", "--out=" + Path("x.txt"),
                  "--set=data.train.missing=[\"?\", paris, bonn, rome]"}),
             2);
