@@ -57,6 +57,7 @@ absl::Status CheckList(const CopiedColumn& column, const Tensor* list, uint32_t 
 PredictionFile::PredictionFile(std::string path, Forward forward, bool with_skipped)
     : path_(std::move(path)),
       temporary_(absl::StrCat(path_, ".part-", ::getpid())),  // nobody else's, such as an input's
+      compression_(CompressionOfName(path_)),
       forward_(std::move(forward)),
       with_skipped_(with_skipped) {}
 
@@ -206,7 +207,9 @@ absl::Status PredictionFile::CannotWrite(int error) const {
 }
 
 absl::Status PredictionFile::Flush() {
-  absl::string_view left = buffer_;
+  // One member after the other is one file.
+  MU_ASSIGN_OR_RETURN(const std::string packed, Compress(compression_, buffer_));
+  absl::string_view left = packed;
   while (!left.empty()) {
     const ssize_t n = ::write(fd_.get(), left.data(), left.size());
     if (n < 0 && errno == EINTR) continue;

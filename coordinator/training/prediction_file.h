@@ -1,5 +1,5 @@
 // A CSV file of predictions, a line for each record, which appears under its name once it is
-// complete.
+// complete. A name that ends in .gz or .zst makes it a compressed one.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/env/compression.h"
 #include "common/env/unique_fd.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/training/evaluator.h"
@@ -54,6 +55,7 @@ class PredictionFile {
 
   const std::string path_;
   const std::string temporary_;
+  const Compression compression_;
   const Forward forward_;
   const bool with_skipped_;
   UniqueFd fd_;  // of temporary_

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/env/compression.h"
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/packed_text.h"
@@ -42,6 +43,33 @@ TEST(PredictionFile, ALineForEachRecord) {
   EXPECT_EQ(file.not_finite(), 2u);
   EXPECT_EQ(file.first_not_finite(), 3u);
   EXPECT_THAT(*ListDirectory(dir.path()), ::testing::ElementsAre("out.csv"));
+}
+
+// Of more than is written at once.
+TEST(PredictionFile, IsCompressedAsItsNameSays) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory dir, TempDirectory::Create("predictions_"));
+  constexpr uint32_t kRecords = 400'000;
+  for (const char* name : {"out.csv.gz", "out.csv.zst"}) {
+    const std::string path = JoinPath(dir.path(), name);
+    PredictionFile file(path, {.tasks = {TaskCalled("", Task::kRegression)}}, false);
+    MU_ASSERT_OK(file.Open());
+    for (int i = 0; i < 2; ++i) {
+      MU_ASSERT_OK(
+          file.Add(Of(kRecords, {Floats({kRecords}, std::vector<float>(kRecords, 0.5f))})));
+    }
+    MU_ASSERT_OK(file.Close());
+    MU_ASSERT_OK_AND_ASSIGN(const std::unique_ptr<ByteStream> stream, OpenUnpacked(path));
+    std::string text(8 * kRecords + 100, ' ');
+    size_t size = 0;
+    while (true) {
+      MU_ASSERT_OK_AND_ASSIGN(const size_t n, stream->Read(text.data() + size, text.size() - size));
+      if (n == 0) break;
+      size += n;
+    }
+    text.resize(size);
+    EXPECT_EQ(text.substr(0, 18), "prediction\n0.5\n0.5");
+    EXPECT_EQ(text.size(), 11 + 2 * size_t{kRecords} * 4);
+  }
 }
 
 TEST(PredictionFile, ClassesAndSeveralTasks) {
