@@ -1,4 +1,5 @@
-// Functions; members are in coordinator_members.cc, the servers' state in coordinator_servers.cc.
+// Functions; what the user does is in coordinator_user.cc, members are in coordinator_members.cc,
+// the servers' state in coordinator_servers.cc.
 #include "tests/sim/coordinator.h"
 
 #include <algorithm>
@@ -12,7 +13,6 @@
 namespace mu::sim {
 namespace {
 
-constexpr size_t kQueueBound = 3;
 constexpr uint32_t kFiles = 4;  // of the data
 
 DataLayout DataOf(const Scenario& scenario) {
@@ -166,35 +166,6 @@ void Coordinator::Monitor() {
     cluster_->JobDone(slot_);
 }
 
-bool Coordinator::AllScheduled() const {
-  if (core_.leases(kDataset) == nullptr) return false;
-  const Scenario& scenario = cluster_->scenario();
-  return scenario.per_worker ? core_.queue().next_id().value() > scenario.Functions()
-                             : core_.leases(kDataset)->shared()->Exhausted();
-}
-
-void Coordinator::Feed() {
-  while (!beginning_ && !ended() && !core_.cancelling() && core_.queue().queued() < kQueueBound &&
-         !AllScheduled()) {
-    if (!cluster_->scenario().per_worker && assign_task_ == TaskId() && cluster_->PerMille(20)) {
-      Ask(&assign_task_,
-          {.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()});
-    }
-    FunctionWork work;
-    work.steps = cluster_->scenario().steps;
-    work.dataset = kDataset;
-    work.trains = work.updates = true;
-    Step(event::Schedule{std::move(work)});
-    nothing_more_told_ = false;
-  }
-  // The user waits: at the end, and now and then before.
-  if (!beginning_ && !ended() && cluster_->scenario().replicas > 0 && !nothing_more_told_ &&
-      (AllScheduled() || cluster_->PerMille(5))) {
-    nothing_more_told_ = true;
-    Step(event::NothingMore{});
-  }
-}
-
 void Coordinator::Do(action::MakePlan& a) {
   After(cluster_->Between(kMicrosecond, 100 * kMillisecond), "plan made", [this, a] {
     Step(event::PlanMade{kDataset, PlanOf(a.data, a.epoch)});
@@ -315,38 +286,10 @@ void Coordinator::Do(action::Finish& a) {
                               records.empty() ? repeated_[a.function] : records.mapped());
 }
 
-void Coordinator::UserError() {
-  if (!beginning_) Step(event::CancelEverything{});
-}
-
-void Coordinator::BadFunction() {
-  if (beginning_) return;
-  ++bad_functions_;
-  Step(event::CatalogChanged{++catalog_, routing_, generation_, 1});
-}
-
 void Coordinator::Do(action::Note& a) {
   // Without details of errors, which come in any order.
   cluster_->Trace(slot_, a.text.substr(0, a.text.find(" [type.")));
   if (absl::EndsWith(a.text, " will run again")) Saw("rolled back");
-}
-void Coordinator::Do(action::Cancelled&) {
-  // At the end of all nobody waits for servers: the next coordinator restores them.
-  if (!ended()) cluster_->truth().CancelReported(epoch_);
-}
-
-void Coordinator::CheckDone() {
-  const FunctionQueue& queue = core_.queue();
-  const bool all =
-      AllScheduled() && queue.unfinished() == 0 && assign_task_ == TaskId() && EvaluationsDone();
-  // Checkpoints cover everything, so that nothing is kept for a restore to an older one; then
-  // heartbeats carry the low-water mark to the servers.
-  if (all && queue.kept() > 0) TakeCheckpoint();
-  if (!all || queue.kept() > 0) {
-    done_at_ = 0;
-  } else if (done_at_ == 0) {
-    done_at_ = now() + 2 * kHeartbeatEvery;
-  }
 }
 
 void Coordinator::CheckMemory() const {

@@ -116,12 +116,13 @@ class Coordinator final : public Process {
   void Answer(mu::CallId id, const absl::Status& status, Message reply);
   // Functions (coordinator.cc).
   void OnStepResult(const StartRun& start, const Message& message);
-  bool AllScheduled() const;
   void NoteBound();
-  void Feed();
-  void CheckDone();
   std::vector<uint16_t> RecordsOf(const FunctionQueue::Function& function) const;
   void Monitor();
+  // The user (coordinator_user.cc).
+  bool AllScheduled() const;
+  void Feed();
+  void CheckDone();
   // Evaluations (coordinator_groups.cc).
   static constexpr uint64_t kNoValue = ~uint64_t{0};
   struct Evaluation {
