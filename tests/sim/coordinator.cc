@@ -123,6 +123,11 @@ void Coordinator::Step(Event event) {
     const auto* const leave = std::get_if<event::Leave>(&next);
     if (in_a_round && leave != nullptr && leave->request.role() == pb::ROLE_PSSERVER)
       Saw("leave in a decided round");
+    const auto* const refused = std::get_if<event::FunctionRefused>(&next);
+    if (refused != nullptr && core_.RefusalOf(refused->function).ok()) {
+      if (was_cancelling) Saw("second error dropped");
+      NoteError(refused->error);
+    }
     core_.Step(At(now()), std::move(next), &actions);
     for (Action& action : actions) {
       cluster_->seen().Saw(action);
@@ -210,6 +215,7 @@ void Coordinator::Do(action::Start& a) {
     cluster_->truth().Started(start.function.value(), start.first_step, start.round);
     const std::vector<uint16_t> records = RecordsOf(*core_.queue().Find(start.function));
     std::copy(records.begin(), records.end(), run.records.begin());
+    LetFail(&run);
     if (const auto known = records_.find(start.function); known != records_.end())
       known->second = records;
     else
@@ -281,6 +287,8 @@ void Coordinator::Do(action::Finish& a) {
   kept_steps_.erase(a.function);
   const auto records = records_.extract(a.function);
   if (a.status.ok() || ended()) return;
+  // Not what ends since another function has failed.
+  if (!absl::IsCancelled(a.status)) NoteError(a.status);
   // One that had its result may fail when it is repeated. It is left out then, too.
   cluster_->truth().Cancelled(epoch_, a.function.value(),
                               records.empty() ? repeated_[a.function] : records.mapped());

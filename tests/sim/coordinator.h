@@ -38,7 +38,9 @@ class Coordinator final : public Process {
   void AfterAll() override;
   void OnConnectionLost(uint64_t incarnation);
   void OnDaemonDied(uint64_t incarnation);
-  // A function of the user fails, or the user cancels all.
+  // The user cancels all.
+  void Cancel();
+  // The next run fails with its user's error, or the next two.
   void UserError();
   // The user creates a function that workers find wrong.
   void BadFunction();
@@ -89,7 +91,7 @@ class Coordinator final : public Process {
   void Do(action::ViewUnused& a) { views_.erase(a.view); }
   void Do(action::CancelOnWorkers& a);
   void Do(action::FenceServers& a);
-  void Do(action::Cancelled&);
+  void Do(action::Cancelled& a);
   void Do(action::Paused&);
   void Do(action::Restore& a);
   void Do(action::TaskDone& a);
@@ -123,6 +125,10 @@ class Coordinator final : public Process {
   bool AllScheduled() const;
   void Feed();
   void CheckDone();
+  // This run is the one that fails, if one is to.
+  void LetFail(Message* run);
+  // A function ends with an error, or a worker refuses one: it ends the others.
+  void NoteError(const absl::Status& error);
   // Evaluations (coordinator_groups.cc).
   static constexpr uint64_t kNoValue = ~uint64_t{0};
   struct Evaluation {
@@ -214,6 +220,8 @@ class Coordinator final : public Process {
   uint32_t catalog_ = 0;                        // version
   uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is
   uint8_t bad_functions_ = 0;
+  int64_t failing_runs_ = 0;                       // so many of the next ones fail
+  std::map<std::string, StartRun> user_errors_;    // that have come, each with its run
   std::map<CheckpointNumber, uint64_t> folders_;   // on the disk
   std::set<uint64_t> bad_;                         // of them
   std::set<uint32_t> files_seen_, files_counted_;  // of the data, by some worker

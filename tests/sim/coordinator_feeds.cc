@@ -109,6 +109,13 @@ void Coordinator::TakeFeed(WorkerId worker, Stream& feed, const Message& message
   const StartRun start = run->second;
   if (message.kind == Kind::kStepResult) return OnStepResult(start, message);
   feed.runs.erase(run);
+  const bool users = !message.status.ok() && KindOf(message.status) == pb::ERROR_USER;
+  if (users && !IsInGroup(start.function)) {
+    user_errors_[std::string(message.status.message())] = start;
+    if (core_.cancelling()) Saw("second error dropped");
+    if (!feed.runs.empty() && feed.runs.begin()->first < start.run)
+      Saw("error waits for earlier runs");
+  }
   if (message.handed_back) {
     Step(event::Results{.start = start, .handed_back = true});
     if (FindFeed(worker, message.stream) == nullptr) return;

@@ -79,6 +79,7 @@ void Coordinator::StartInGroup(const StartRun& start, Message* run) {
   Evaluation& group = groups_.at(function.work.group);
   run->view = function.work.view.value();
   run->fails = std::exchange(group.bad, false);
+  run->fails_at = run->first_step;
   if (function.work.view != group.view) cluster_->truth().Fail("a function reads another view");
   // Servers that a newer coordinator has taken have none of the views of before.
   if (function.work.view == ViewId() || cluster_->disk().epoch != epoch_) return;

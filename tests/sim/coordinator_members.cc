@@ -90,6 +90,7 @@ void Coordinator::Do(action::MemberLost& a) {
   cluster_->Trace(slot_, is_worker ? "worker " : "server ", a.member.index, " is lost: ", a.kind);
   if (a.kind == "hangs") Saw("lost as one that hangs");
   if (!is_worker) return cluster_->truth().StateGivenUp(static_cast<uint8_t>(a.member.index));
+  if (core_.cancelling()) Saw("worker lost while cancelling");
   const Slot slot = static_cast<Slot>(std::stoi(a.member.address));
   Interrupt([slot](const Calls& calls) { return calls.messages[0].to == slot; });
   const auto feed = feeds_.find(WorkerId(a.member.index));

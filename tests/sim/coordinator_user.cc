@@ -1,8 +1,10 @@
 // What the simulated user does with training, and is told of it; evaluations are in
 // coordinator_groups.cc.
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
@@ -42,8 +44,21 @@ void Coordinator::Feed() {
   }
 }
 
-void Coordinator::UserError() {
+void Coordinator::Cancel() {
   if (!beginning_) Step(event::CancelEverything{});
+}
+
+void Coordinator::UserError() {
+  if (!beginning_) failing_runs_ = cluster_->Between(1, 2);
+}
+
+void Coordinator::LetFail(Message* run) {
+  if (failing_runs_ == 0) return;
+  --failing_runs_;
+  // What a worker refuses at once it says before the ends of what it has.
+  run->wrong_inputs = cluster_->Between(0, 2) == 0;
+  run->fails = !run->wrong_inputs;
+  run->fails_at = static_cast<uint8_t>(cluster_->Between(run->first_step, run->steps - 1));
 }
 
 void Coordinator::BadFunction() {
@@ -52,9 +67,25 @@ void Coordinator::BadFunction() {
   Step(event::CatalogChanged{++catalog_, routing_, generation_, 1});
 }
 
-void Coordinator::Do(action::Cancelled&) {
+void Coordinator::NoteError(const absl::Status& error) {
+  cluster_->truth().Failed(epoch_, error);
+  const auto its = user_errors_.find(std::string(error.message()));
+  if (its == user_errors_.end()) return;
+  const StartRun& failed = its->second;
+  const auto feed = feeds_.find(failed.worker);
+  if (feed == feeds_.end() || feed->second.runs.empty()) return;
+  if (const RunId first = feed->second.runs.begin()->first; first < failed.run) {
+    cluster_->truth().Fail(absl::StrCat("run ", failed.run.value(), " fails, and run ",
+                                        first.value(), " of its worker, which may have failed ",
+                                        "before it, has not ended"));
+  }
+}
+
+void Coordinator::Do(action::Cancelled& a) {
   // At the end of all nobody waits for servers: the next coordinator restores them.
-  if (!ended()) cluster_->truth().CancelReported(epoch_);
+  if (ended()) return;
+  if (user_errors_.contains(std::string(a.error.message()))) Saw("user's error told");
+  cluster_->truth().CancelReported(epoch_, a.error);
 }
 
 void Coordinator::CheckDone() {

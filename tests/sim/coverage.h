@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <string>
 #include <string_view>
@@ -34,6 +35,11 @@ inline constexpr std::string_view kMoments[] = {
     "stream reopened", "checkpoint skipped", "input wrong",
     "round fails",  // of restores
     "group failed", "group joined", "rolled back", "coordinator ends",
+    // Of users' errors.
+    "user's error told",
+    "error waits for earlier runs",  // of its worker, which may have failed before
+    "second error dropped",          // it comes while another one is dealt with
+    "worker lost while cancelling",
     // Both wait until all servers have applied the round.
     "error in a decided round", "leave in a decided round",
     // While it and another worker compute for the open round, each for a function of several steps.
@@ -76,6 +82,7 @@ struct Seen {
   void Saw(Fault fault) { Mark(kFault, static_cast<size_t>(fault)); }
   void Mark(Group group, size_t bit) { bits[group] |= uint64_t{1} << bit; }
 };
+static_assert(std::size(kMoments) <= 64, "a bit each");
 
 class Coverage {
  public:

@@ -203,6 +203,8 @@ void Cluster::Strike(Fault fault) {
     case Fault::kCutWorkerServer:
       if (server != kNowhere) Cut(worker, server, until);
       return;
+    case Fault::kCancel:
+      return Add(0, {victim, 0, "cancel", [=, this] { At<Coordinator>(victim).Cancel(); }});
     case Fault::kUserError:
       return Add(0,
                  {victim, 0, "user's error", [=, this] { At<Coordinator>(victim).UserError(); }});

@@ -100,7 +100,7 @@ constexpr Mark kMarks[] = {
     {Fault::kCutServer, "server", "lost on a cut to coordinator"},
     {Fault::kCutCoordinator, "coordinator", "lost on a cut to"},
     {Fault::kCutWorkerServer, "worker", "lost on a cut to server"},
-    {Fault::kUserError, "coordinator", "cancels what is below function"},
+    {Fault::kCancel, "coordinator", "cancels what is below function"},
     {Fault::kBadFunction, "coordinator", "< worker 0 answer to Install ERROR_USER"},
     {Fault::kNoData, "coordinator", "< worker 0 run ended ERROR_MACHINE: there is no such file"},
     {Fault::kGarbage, "coordinator", "< worker 0 result ERROR_MACHINE: garbage"},
@@ -115,6 +115,7 @@ constexpr Mark kMarks[] = {
     {Fault::kHangDisk, "coordinator", "server 0 is lost: hangs"},
     {Fault::kNoDisk, "coordinator",
      "< server 0 answer to Restore ERROR_MACHINE: the disk is not there", Fault::kKillServer},
+    {Fault::kUserError, "coordinator", "< worker 0 run ended ERROR_USER: run"},
 };
 
 // In how many of 60 histories of two workers and two servers, struck by these, the mark is.

@@ -85,8 +85,10 @@ struct Message {
   uint8_t index = 0;
   uint8_t file = 0;  // of a kScan
   uint8_t step = 0, first_step = 0, steps = 0;
-  bool fails = false;  // a run, with the error of its user
-  bool copy = false;   // the network's second one; its answer goes nowhere
+  uint8_t fails_at = 0;       // of a run that fails: the step
+  bool fails = false;         // a run, with the error of its user
+  bool wrong_inputs = false;  // a run, which is refused with that error as soon as it comes
+  bool copy = false;          // the network's second one; its answer goes nowhere
   bool repeated = false;
   bool keep_state = false;
   bool refused = false;       // of a kFeedWelcome: nobody listens at the address

@@ -29,6 +29,9 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Time kOften = 20 * kMillisecond;
   constexpr Moment kSmallRound("small round ends epoch");
   constexpr Moment kPackedDies("packed contributor dies");
+  constexpr Moment kErrorTold("user's error told");
+  constexpr Moment kSecondError("second error dropped");
+  constexpr Moment kWorkerLost("worker lost while cancelling");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -61,9 +64,14 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("undisturbed", {}),
       Row("each_record_once_per_epoch", {F::kKillWorker, F::kJoinWorker}, 0, 3, 0, 2),
       Row("per_worker_dataset_differs", {F::kKillWorker}, 0, 2, 0, 2, {.per_worker = true}),
-      Row("user_errors", {F::kUserError, F::kUserError, F::kKillServer}, 3, 8, 2, 2, often_lossy),
+      Row("user_errors", {F::kUserError, F::kCancel, F::kKillServer}, 3, 8, 2, 2, often_lossy,
+          kErrorTold),
+      Row("error_raised_once", {F::kUserError}, 1, 3, 2, 2, {}, kErrorTold),
+      Row("error_type_names_the_failed_role", {F::kUserError, F::kKillWorker, F::kKillServer}, 2, 5,
+          2, 2, {}, kErrorTold),
       Row("error_cancels_the_rest", {F::kUserError, F::kBadFunction}, 1, 1),
-      Row("several_errors", {F::kUserError, F::kBadFunction, F::kGarbage}, 3, 6),
+      Row("several_errors", {F::kUserError, F::kBadFunction, F::kGarbage}, 3, 6, 2, 2, {},
+          kSecondError),
       Row("worker_killed_between_functions", {F::kKillWorker}, 1, 1, 1, 1),
       Row("worker_killed_mid_function", {F::kKillWorker}, 1, 1),
       Row("update_applied_exactly_once", {F::kKillWorker}, 6, 10, 2, 3),
@@ -72,7 +80,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("all_workers_killed", {F::kKillWorker}, 4, 8, 4, 2),
       Row("worker_killed_again_and_again", {F::kKillWorker}, 8, 12),
       Row("worker_killed_while_installing", {F::kForget, F::kKillWorker}, 4, 8),
-      Row("worker_killed_with_user_error", {F::kUserError, F::kKillWorker}, 2, 4),
+      Row("worker_killed_with_user_error", {F::kUserError, F::kKillWorker}, 2, 4, 2, 2, {},
+          kWorkerLost),
       Row("worker_hangs", {F::kHangWorker}, 1, 3),
       Row("worker_drains", {F::kDrainWorker}, 1, 3),
       Row("worker_joins_late", {F::kJoinWorker, F::kDrainWorker}, 3, 6, 1, 2),
@@ -94,14 +103,14 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("ps_drains", {F::kDrainServer}, 1, 2),
       Row("ps_cut_off_from_coordinator", {F::kCutServer, F::kReplaceServer}, 1, 3),
       Row("ps_hangs", {F::kHangServer}, 1, 3),
-      Row("restored_ps_equals_saved", {F::kKillServer, F::kUserError}, 2, 4, 2, 3, often),
+      Row("restored_ps_equals_saved", {F::kKillServer, F::kCancel}, 2, 4, 2, 3, often),
       Row("server_without_its_disk", {F::kNoDisk, F::kNoDisk, F::kKillServer}, 3, 7, 2, 2, often),
       Row("ps_hangs_in_its_disk", {F::kHangDisk, F::kHangDisk, F::kKillServer}, 2, 5, 2, 2, often),
       Row("ledger_full", {F::kDiskFull}, 6, 12, 2, 2, full),
       Row("thousand_preemptions", {F::kKillWorker, F::kKillWorker, F::kKillServer}, 20, 24),
       Row("coordinator_killed", {F::kKillCoordinator}, 1, 3),
       Row("coordinator_paused", {F::kHangCoordinator}, 1, 3),
-      Row("server_ignores_a_fence", {F::kDeafServer, F::kUserError}, 3, 6, 2, 2, often),
+      Row("server_ignores_a_fence", {F::kDeafServer, F::kCancel}, 3, 6, 2, 2, often),
       Row("old_coordinator_is_fenced",
           {F::kSecondCoordinator, F::kHangCoordinator, F::kCutCoordinator}, 2, 4),
       Row("partition_worker", {F::kCutWorker, F::kCutWorkerServer}, 1, 3),
@@ -127,7 +136,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("evaluated_beside_rounds", {F::kKillWorker, F::kKillServer}, 1, 4, 0, 2, sync_groups),
       Row("sync_undisturbed", {}, 0, 0, 0, 0, sync),
       Row("sync_worker_gives_several_and_dies", {F::kKillWorker}, 1, 4, 1, 2, sync_of_four),
-      Row("sync_error_between_commits", {F::kUserError, F::kUserError, F::kKillServer}, 2, 8, 0, 3,
+      Row("sync_error_between_commits", {F::kCancel, F::kCancel, F::kKillServer}, 2, 8, 0, 3,
           sync_lossy),
       Row("sync_checkpoint_between_commits", {F::kCutServer, F::kDeafServer}, 4, 10, 1, 3,
           sync_now_and_then),
@@ -136,7 +145,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
           kSmallRound),
       Row("sync_slow_worker", {}, 0, 0, 3, 2, sync_slow_worker),
       Row("sync_always_too_late", {}, 0, 0, 0, 2, sync_slow_record),
-      Row("sync_slow_checks", {F::kKillWorker, F::kKillServer, F::kUserError}, 0, 3, 0, 0,
+      Row("sync_slow_checks", {F::kKillWorker, F::kKillServer, F::kCancel}, 0, 3, 0, 0,
           sync_slow_checks),
       Row("sync_two_packed_and_one_dies", {F::kKillWorker}, 1, 1, 2, 2, sync_packed, kPackedDies),
       Row("sync_ps_killed", {F::kKillServer, F::kKillWorker}, 2, 6, 0, 0, sync_often),

@@ -13,9 +13,9 @@ constexpr const char* kFaults[] = {
     "kill worker",      "hang worker",      "drain worker",    "replace worker",  "cut worker",
     "cut pair",         "no data",          "garbage",         "forget",          "kill server",
     "hang server",      "drain server",     "replace server",  "cut server",      "deaf server",
-    "kill coordinator", "hang coordinator", "2nd coordinator", "cut coordinator", "user error",
+    "kill coordinator", "hang coordinator", "2nd coordinator", "cut coordinator", "cancel",
     "bad function",     "join worker",      "disk full",       "bad file",        "lost file",
-    "resize",           "no disk",          "hang disk"};
+    "resize",           "no disk",          "hang disk",       "user error"};
 static_assert(std::size(kFaults) == kFaultKinds);
 
 }  // namespace
@@ -114,15 +114,24 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   const uint32_t strikes = between(static_cast<uint32_t>(limits.least_strikes),
                                    static_cast<uint32_t>(limits.most_strikes));
   for (uint32_t i = 0; i < strikes; ++i) {
-    const Fault fault = limits.kinds.empty() ? static_cast<Fault>(random.Below(kFaultKinds))
+    const Fault fault = limits.kinds.empty() ? static_cast<Fault>(random.Below(kOldFaultKinds))
                                              : limits.kinds[random.Below(limits.kinds.size())];
     // Mostly while there is work: a step takes some 5 ms.
     const uint32_t busy = 30 + 8 * s.batches * s.epochs / s.workers;
     s.strikes.push_back({between(2, busy) * kMillisecond + between(0, 999) * kMicrosecond, fault});
   }
+  // Of its own numbers, as what follows: histories without it are what they were before.
+  SplitMix young(HashCombine(seed, 0x796f756e67));
+  if (limits.kinds.empty() && limits.most_strikes > 0 && young.Below(4) == 0) {
+    const uint64_t busy_us = 1000 * (30 + 8 * s.batches * s.epochs / s.workers);
+    for (uint64_t left = 1 + young.Below(3); left > 0; --left) {
+      const auto at = static_cast<Time>(2000 + young.Below(busy_us)) * kMicrosecond;
+      const uint64_t kind = kOldFaultKinds + young.Below(kFaultKinds - kOldFaultKinds);
+      s.strikes.push_back({at, static_cast<Fault>(kind)});
+    }
+  }
   std::stable_sort(s.strikes.begin(), s.strikes.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });
-  // Of its own numbers: histories without a bound are what they were before there was one.
   SplitMix bound(HashCombine(seed, 0x6c617465));
   if (limits.late.value_or(bound.Below(4) == 0))
     s.most_late = static_cast<uint32_t>(bound.Below(2 * kMaxWorkers));

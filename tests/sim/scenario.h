@@ -35,17 +35,20 @@ enum class Fault : uint8_t {
   kHangCoordinator,  // SIGSTOP, later SIGCONT
   kSecondCoordinator,
   kCutCoordinator,  // from everybody
-  kUserError,       // a function of the user fails: all that are not finished are cancelled
+  kCancel,          // its user cancels all functions that are not finished
   kBadFunction,     // workers find a function wrong, which has the same consequences
   kJoinWorker,      // one more worker, from now on
   kDiskFull,        // the next save of a server fails
   kBadFile,         // the newest checkpoint is damaged
   kLostFile,        // a file of it is gone
-  kResize,   // the coordinator starts anew, with more or fewer servers, and maybe all of them
-  kNoDisk,   // a server's next restore cannot read the files, which are good
-  kHangDisk  // a server's saves and restores stand still for some time
+  kResize,    // the coordinator starts anew, with more or fewer servers, and maybe all of them
+  kNoDisk,    // a server's next restore cannot read the files, which are good
+  kHangDisk,  // a server's saves and restores stand still for some time
+  // Younger kinds, which are drawn apart: histories without them are what they were before.
+  kUserError  // a function of the user fails, in a step or at once: the others are cancelled
 };
-inline constexpr int kFaultKinds = static_cast<int>(Fault::kHangDisk) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(Fault::kUserError) + 1;
+inline constexpr int kOldFaultKinds = static_cast<int>(Fault::kHangDisk) + 1;
 const char* ToString(Fault fault);
 
 // Protections of the three cores that are taken away, to see that the checker notices.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status.h"
 #include "coordinator/core/rounds.h"
 
 namespace mu::sim {
@@ -88,7 +89,21 @@ void Truth::Announced(uint32_t epoch, uint32_t generation, Time now) {
   announced_ = {now, epoch, generation};
 }
 
-void Truth::CancelReported(uint32_t epoch) {
+void Truth::Failed(uint32_t epoch, const absl::Status& error) {
+  first_errors_.try_emplace(epoch, error.message());
+  // Data that a worker has gone through is nobody's fault.
+  const auto detail = DetailOf(error);
+  if (!absl::IsOutOfRange(error) && (!detail.has_value() || detail->role() != pb::ROLE_WORKER))
+    Fail(absl::StrCat("an error of a function does not name the worker: ", error.message()));
+}
+
+void Truth::CancelReported(uint32_t epoch, const absl::Status& error) {
+  const auto first = first_errors_.extract(epoch);
+  if (const std::string expected = first.empty() ? "" : first.mapped();
+      error.message() != expected) {
+    Fail(absl::StrCat("the user is told '", error.message(), "', and the first error is '",
+                      expected, "'"));
+  }
   if (epoch == epoch_ && !cancelled_.empty())
     reported_below_ = std::max(reported_below_, cancelled_.rbegin()->first + 1);
 }

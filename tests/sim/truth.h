@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/message.h"
 #include "tests/sim/scenario.h"
@@ -41,8 +42,11 @@ class Truth {
   // The user is told that this function, which had these records, was cancelled: each of its steps
   // may be there or not, on each partition for itself.
   void Cancelled(uint32_t epoch, uint64_t function, const std::vector<uint16_t>& records);
-  // The user is told that it is over: no server applies any of it from now on.
-  void CancelReported(uint32_t epoch);
+  // A function of this coordinator's user fails, or is found to be wrong: it ends the others.
+  void Failed(uint32_t epoch, const absl::Status& error);
+  // The user is told that it is over: no server applies any of it from now on. With the first error
+  // since the user was last told; OK: there is none.
+  void CancelReported(uint32_t epoch, const absl::Status& error);
   // It takes this server's state for restored.
   void Restored(uint32_t epoch, uint32_t generation, const Partitions* partitions);
   // A coordinator begins, from a checkpoint or (null) with the initial values.
@@ -73,6 +77,7 @@ class Truth {
   std::array<Active, kMaxServers> active_;
   std::map<uint64_t, std::set<uint64_t>> started_;  // rounds, by KeyOf the step
   std::map<uint64_t, uint32_t> delivered_;          // (epoch, function) to steps
+  std::map<uint32_t, std::string> first_errors_;    // by epoch, that its user has not been told
   // By partition, of the present epoch: acknowledged steps that its state holds, as KeyOf.
   std::array<absl::flat_hash_set<uint64_t>, kMaxPartitions> acknowledged_;
   std::map<uint64_t, std::vector<uint16_t>> cancelled_;  // functions, with their records

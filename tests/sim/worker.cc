@@ -109,7 +109,10 @@ void Worker::Installed(const Message& request, WorkerCore::InstallToken token) {
     compiled_in_[Fingerprint(f)] = request.epoch;
   }
   absl::Status status;
-  if (request.bad_functions > 0) status = absl::InvalidArgumentError("a function is wrong");
+  if (request.bad_functions > 0) {
+    status = absl::InvalidArgumentError(
+        absl::StrCat("bad function ", request.bad_functions, " is wrong"));
+  }
   cluster_->Reply(request, {.status = WithKind(status, pb::ERROR_USER, pb::ROLE_WORKER)});
 }
 
@@ -216,11 +219,17 @@ void Worker::AddRun(const Message& message) {
                  .next_step = message.first_step,
                  .steps = message.steps};
   request.function = FunctionOf(message);
+  if (message.wrong_inputs) request.inputs = UserErrorOf(message);
   open_[last_call_] = {message, message.first_step};
   if (!arrived_.insert({message.from_incarnation, message.run}).second)
     cluster_->truth().Fail(absl::StrCat("run ", message.run, " comes twice"));
   const absl::Status status = core_.Run(Now(), Context(message), std::move(request), &actions_);
   if (!status.ok()) SendToCaller(Take(last_call_), {.kind = Kind::kRunEnded, .status = status});
+}
+
+absl::Status Worker::UserErrorOf(const Message& run) const {
+  const auto text = absl::StrCat("run ", run.run, " of function ", run.function, " is wrong");
+  return WithKind(absl::InvalidArgumentError(text), pb::ERROR_USER, pb::ROLE_WORKER, index_);
 }
 
 void Worker::CancelRun(const Message& message) {

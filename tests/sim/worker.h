@@ -78,6 +78,7 @@ class Worker final : public Daemon {
                      const Messages& answers);
   void Computed();
   void StepEnded(const absl::Status& status) { core_.StepEnded(Now(), status, &actions_); }
+  absl::Status UserErrorOf(const Message& run) const;
   // What the checker wants of a run that begins, of a cancellation that is answered.
   void CheckBegin(const Open& run);
   void CheckCancelled(CallId id, const Message& cancel);

@@ -35,10 +35,9 @@ void Worker::Do(const worker_action::RunStep& a) {
   step_ = a.step;
   pulled_ = 0;
   const bool in_group = IsInGroup(FunctionId(open.request.function));
-  if (open.request.fails) {
-    const absl::Status wrong =
-        WithKind(absl::InvalidArgumentError("the user's"), pb::ERROR_USER, pb::ROLE_WORKER);
-    return After(cluster_->Between(0, kMillisecond), "fails", [=, this] { StepEnded(wrong); });
+  if (open.request.fails && a.step >= open.request.fails_at) {
+    return After(cluster_->Between(0, kMillisecond), "fails",
+                 [this, wrong = UserErrorOf(open.request)] { StepEnded(wrong); });
   }
   if (in_group) return CallServers(/*push=*/false);
   if (const absl::Status blind = CannotSee(0); !blind.ok())
