@@ -128,7 +128,10 @@ void Coordinator::Step(Event event) {
       if (was_cancelling) Saw("second error dropped");
       NoteError(refused->error);
     }
+    const bool heartbeat = std::holds_alternative<event::Heartbeat>(next);
+    const bool was_paused = core_.updates_paused();
     core_.Step(At(now()), std::move(next), &actions);
+    if (heartbeat && !was_paused && core_.updates_paused()) Saw("server reports full");
     for (Action& action : actions) {
       cluster_->seen().Saw(action);
       std::visit([this](auto& a) { Do(a); }, action);

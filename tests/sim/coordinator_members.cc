@@ -30,6 +30,8 @@ void Coordinator::AskCore(const Message& message) {
     request.set_epoch(message.epoch);
     request.set_busy(message.moved > 0);
     request.set_moved_bytes(message.moved);
+    request.set_applied_bytes(message.applied_bytes);
+    request.set_most_applied_bytes(message.most_applied_bytes);
   }
   Step(std::move(event));
 }

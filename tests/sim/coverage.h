@@ -48,9 +48,10 @@ inline constexpr std::string_view kMoments[] = {
     "check outlasts its call", "contribution kept again", "contribution waits for first",
     "contribution refused", "round repeated", "push repeated", "push waits for first",
     "push partly inherited", "push wholly inherited", "push refused at gate", "push too late",
-    "push not acknowledged", "push waits for cut", "cut waits", "fence waits", "save waits",
-    "save shared", "save ended", "restore verifies", "restore waits", "restore repeated",
-    "restore keeps again", "restore is here", "restore fails", "placed anew",
+    "push not acknowledged", "ledger full", "server reports full", "push waits for cut",
+    "cut waits", "fence waits", "save waits", "save shared", "save ended", "restore verifies",
+    "restore waits", "restore repeated", "restore keeps again", "restore is here", "restore fails",
+    "placed anew",
     // With fewer steps than `replicas`, since the epoch has no more.
     "small round ends epoch"};
 

@@ -95,12 +95,12 @@ Daemon::Daemon(Cluster* cluster, Slot slot, uint64_t incarnation)
       core_(absl::Nanoseconds(kOrphanTimeout)) {}
 
 void Daemon::Call(Kind kind, Done done) {
-  CallAll({{.kind = kind,
-            .to = cluster_->coordinator_slot(),
-            .index = index_,
-            .epoch = static_cast<uint32_t>(core_.registration().epoch()),
-            .moved = moved()}},
-          kOnce, std::move(done));
+  Message call{.kind = kind,
+               .to = cluster_->coordinator_slot(),
+               .index = index_,
+               .epoch = static_cast<uint32_t>(core_.registration().epoch())};
+  FillHeartbeat(&call);
+  CallAll({std::move(call)}, kOnce, std::move(done));
 }
 
 void Daemon::CallCoordinator() {

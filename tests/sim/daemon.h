@@ -83,8 +83,8 @@ class Daemon : public Process {
   uint8_t index() const { return index_; }
 
  protected:
-  // See Message::moved.
-  virtual uint32_t moved() const { return 0; }
+  // What the daemon says of itself, where the coordinator asks for it.
+  virtual void FillHeartbeat(Message*) const {}
   // A coordinator has taken this daemon (an answer to kRegister) or knows it (kHeartbeat).
   virtual void OnMember(const Message& reply, Time sent) = 0;
   // Says good-bye until it is answered, then the process ends; until then it stays a member.

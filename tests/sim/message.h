@@ -109,6 +109,8 @@ struct Message {
   uint32_t checkpoint = 0;
   uint32_t attempt = 0;  // of a save: the same in repeats of the call
   uint32_t moved = 0;    // of a server's heartbeat, while it reads or writes files; else 0
+  // Of a server's heartbeat: the memory of applied pushes, and how large it may be.
+  uint64_t applied_bytes = 0, most_applied_bytes = 0;
   uint64_t low_water = 0;
   uint64_t function = 0, run = 0;
   uint32_t stream = 0, connection = 0;  // of what travels on a stream

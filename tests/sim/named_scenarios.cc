@@ -32,11 +32,13 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kErrorTold("user's error told");
   constexpr Moment kSecondError("second error dropped");
   constexpr Moment kWorkerLost("worker lost while cancelling");
+  constexpr Moment kLedgerFull("ledger full");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
   const ScenarioLimits all = {.recover_shard = false};
-  const ScenarioLimits full = {.checkpoint_every = kOften, .most_kept = true};
+  const ScenarioLimits full = {
+      .checkpoint_every = kOften, .most_kept = true, .sync = false, .full_ledgers = true};
   const ScenarioLimits late = {.late = true};
   const ScenarioLimits ahead = {.recover_shard = false, .ahead = true};
   const ScenarioLimits sync = {.sync = true};
@@ -106,7 +108,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("restored_ps_equals_saved", {F::kKillServer, F::kCancel}, 2, 4, 2, 3, often),
       Row("server_without_its_disk", {F::kNoDisk, F::kNoDisk, F::kKillServer}, 3, 7, 2, 2, often),
       Row("ps_hangs_in_its_disk", {F::kHangDisk, F::kHangDisk, F::kKillServer}, 2, 5, 2, 2, often),
-      Row("ledger_full", {F::kDiskFull}, 6, 12, 2, 2, full),
+      Row("ledger_full", {F::kDiskFull}, 6, 12, 2, 2, full, kLedgerFull),
       Row("thousand_preemptions", {F::kKillWorker, F::kKillWorker, F::kKillServer}, 20, 24),
       Row("coordinator_killed", {F::kKillCoordinator}, 1, 3),
       Row("coordinator_paused", {F::kHangCoordinator}, 1, 3),

@@ -167,6 +167,15 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   SplitMix groups(HashCombine(seed, 0x67726f757073));
   if (limits.groups.value_or(limits.kinds.empty() && groups.Below(4) == 0))
     s.evaluations = static_cast<uint32_t>(1 + groups.Below(4));
+  SplitMix ledger(HashCombine(seed, 0x6c6564676572));
+  const bool full_ledgers =
+      limits.kinds.empty() && limits.workers == 0 && s.replicas == 0 && ledger.Below(8) == 0;
+  if (limits.full_ledgers.value_or(full_ledgers)) {
+    s.workers = std::min(s.workers, 2u);
+    s.in_flight = s.workers == 1 ? std::min(s.in_flight, 2u) : 1;
+    s.most_remembered = std::max(4u, s.batches * s.epochs / s.steps / 3);
+    std::erase_if(s.strikes, [](const auto& strike) { return strike.fault == Fault::kJoinWorker; });
+  }
   s.broken = limits.broken;
   return s;
 }
@@ -178,6 +187,7 @@ std::string Describe(const Scenario& s) {
       ", recovery ", s.recover_shard ? "shard" : "all",
       s.per_worker ? ", every worker reads by itself" : "",
       s.most_kept > 0 ? absl::StrCat(", at most ", s.most_kept, " bytes kept") : "",
+      s.most_remembered > 0 ? absl::StrCat(", servers remember ", s.most_remembered) : "",
       s.most_late.has_value() ? absl::StrCat(", gradients late by ", *s.most_late, " at most") : "",
       s.most_ahead.has_value() ? absl::StrCat(", steps ahead by ", *s.most_ahead, " at most") : "",
       s.replicas > 0 ? absl::StrCat(", rounds of ", s.replicas, " and ", s.backups) : "",

@@ -76,7 +76,10 @@ struct Scenario {
   uint32_t steps = 4;       // of a function, at most
   bool per_worker = false;  // every worker reads all data by itself, without end
   uint64_t most_kept = 0;   // bytes, for repeats; 0: any amount
-  int slow_worker = -1;     // its steps take ten times as long
+  // Entries of a server's memory of applied pushes; 0: more than there are. Else at most two
+  // functions run at a time: of more, later ones might take all room while two others wait for it.
+  uint32_t most_remembered = 0;
+  int slow_worker = -1;  // its steps take ten times as long
   bool recover_shard = false;
   std::optional<uint32_t> most_late;   // of a gradient, in updates of its server; nothing: any
   std::optional<uint32_t> most_ahead;  // steps, of a step that starts; nothing: any
@@ -125,6 +128,7 @@ struct ScenarioLimits {
   uint32_t replicas = 0;            // 0: drawn
   std::optional<uint32_t> backups;  // nothing: drawn
   std::optional<bool> groups;       // nothing: drawn
+  std::optional<bool> full_ledgers;
   Broken broken;
 };
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits = {});

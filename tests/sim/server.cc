@@ -4,11 +4,27 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/client/applied_full.h"
 #include "common/client/too_late.h"
 #include "coordinator/core/group_id.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
+
+Server::Server(Cluster* cluster, Slot slot, uint64_t incarnation)
+    : Daemon(cluster, slot, incarnation),
+      core_({.leased = true,
+             .registers = true,
+             .most_remembered = cluster->scenario().most_remembered > 0
+                                    ? cluster->scenario().most_remembered
+                                    : Ledger::kDefaultMost}) {}
+
+void Server::FillHeartbeat(Message* call) const {
+  const Ledger& ledger = core_.pushes().ledger();
+  call->applied_bytes = ledger.entries() * AppliedSteps::kEntryBytes;
+  call->most_applied_bytes = ledger.most() * AppliedSteps::kEntryBytes;
+  call->moved = moving_ > 0 ? moved_ : 0;
+}
 
 void Server::HandleRequest(const Message& request) {
   switch (request.kind) {
@@ -105,6 +121,7 @@ void Server::Push(const Message& request) {
                                     {held, for_each}, call, std::move(staleness));
   switch (begun.step) {
     case PushBegun::Step::kAnswer:
+      if (IsAppliedFull(begun.answer.status)) Saw("ledger full");
       return Acknowledge(request, begun.answer);
     case PushBegun::Step::kWait:
       Saw("push waits for first");

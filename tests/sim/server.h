@@ -19,8 +19,7 @@ namespace mu::sim {
 
 class Server final : public Daemon {
  public:
-  Server(Cluster* cluster, Slot slot, uint64_t incarnation)
-      : Daemon(cluster, slot, incarnation), core_({.leased = true, .registers = true}) {}
+  Server(Cluster* cluster, Slot slot, uint64_t incarnation);
 
   const Partitions& partitions() const { return partitions_; }
   bool HasView(uint64_t view) const;
@@ -35,7 +34,7 @@ class Server final : public Daemon {
   using Admitted = std::list<Work>::iterator;
   using Waiting = std::vector<std::pair<PsCallId, Message>>;
 
-  uint32_t moved() const override { return moving_ > 0 ? moved_ : 0; }
+  void FillHeartbeat(Message* call) const override;
   void OnMember(const Message& reply, Time sent) override;
   void HandleRequest(const Message& request) override;
   void AfterAll() override;
