@@ -41,7 +41,8 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot, uint64_t incarnation)
              .timeout = absl::Nanoseconds(kLease),
              .backup = {.least_seconds = static_cast<double>(kBackupAfter) / 1e9},
              .started = At(cluster->now()),
-             .scan_patience = absl::Nanoseconds(20 * kMillisecond)}) {}
+             .scan_patience = absl::Nanoseconds(20 * kMillisecond)}),
+      own_since_(cluster->disk().last_checkpoint) {}
 
 void Coordinator::Start() {
   cluster_->Trace(slot_, "starts in epoch ", epoch_);
@@ -157,6 +158,7 @@ void Coordinator::NoteBound() {
 
 void Coordinator::AfterAll() {
   Feed();
+  ActWhenQuiet();
   CheckDone();
 }
 
@@ -288,7 +290,8 @@ void Coordinator::Do(action::CommitRound& a) {
 void Coordinator::Do(action::Finish& a) {
   if (IsInGroup(a.function)) return FinishInGroup(a);
   kept_steps_.erase(a.function);
-  const auto records = records_.extract(a.function);
+  auto records = records_.extract(a.function);
+  if (a.status.ok() && !records.empty()) finished_[a.function] = std::move(records.mapped());
   if (a.status.ok() || ended()) return;
   // Not what ends since another function has failed.
   if (!absl::IsCancelled(a.status)) NoteError(a.status);

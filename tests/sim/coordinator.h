@@ -44,6 +44,8 @@ class Coordinator final : public Process {
   void UserError();
   // The user creates a function that workers find wrong.
   void BadFunction();
+  // The user goes back to the values of a checkpoint as soon as nothing of training runs.
+  void UserRestore();
 
   // For the checker.
   struct Place {
@@ -123,8 +125,12 @@ class Coordinator final : public Process {
   void Monitor();
   // The user (coordinator_user.cc).
   bool AllScheduled() const;
+  bool Joins() const;  // it schedules nothing before what there is has ended
   void Feed();
+  void ActWhenQuiet();
   void CheckDone();
+  void RestoreValues();
+  void ValuesRestored();
   // This run is the one that fails, if one is to.
   void LetFail(Message* run);
   // A function ends with an error, or a worker refuses one: it ends the others.
@@ -210,7 +216,7 @@ class Coordinator final : public Process {
 
   bool beginning_ = true;  // the program has not continued its job yet
   TaskId last_task_;
-  TaskId beginning_task_, save_task_, assign_task_;  // 0: none
+  TaskId beginning_task_, save_task_, assign_task_, restore_task_;  // 0: none
   std::optional<ResumeSearch> search_;
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
@@ -220,11 +226,17 @@ class Coordinator final : public Process {
   uint32_t catalog_ = 0;                        // version
   uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is
   uint8_t bad_functions_ = 0;
-  int64_t failing_runs_ = 0;                       // so many of the next ones fail
-  std::map<std::string, StartRun> user_errors_;    // that have come, each with its run
-  std::map<CheckpointNumber, uint64_t> folders_;   // on the disk
-  std::set<uint64_t> bad_;                         // of them
-  std::set<uint32_t> files_seen_, files_counted_;  // of the data, by some worker
+  bool wants_restore_ = false;
+  uint64_t restore_from_ = 0;                     // of restore_task_: the folder
+  std::optional<Checkpoint> restore_checkpoint_;  // that one, as it was then
+  Messages restore_answers_;                      // of the servers that have loaded it
+  const uint64_t own_since_;                      // folders after this one are this coordinator's
+  std::map<FunctionId, std::vector<uint16_t>> finished_;  // their records
+  int64_t failing_runs_ = 0;                              // so many of the next ones fail
+  std::map<std::string, StartRun> user_errors_;           // that have come, each with its run
+  std::map<CheckpointNumber, uint64_t> folders_;          // on the disk
+  std::set<uint64_t> bad_;                                // of them
+  std::set<uint32_t> files_seen_, files_counted_;         // of the data, by some worker
   Time done_at_ = 0;
 };
 

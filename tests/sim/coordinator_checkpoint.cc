@@ -18,6 +18,11 @@ void Coordinator::Ask(TaskId* task, ServerTask what) {
 void Coordinator::Do(action::TaskDone& a) {
   if (a.task == save_task_) save_task_ = TaskId();
   if (a.task == assign_task_) assign_task_ = TaskId();
+  if (a.task == restore_task_) {
+    restore_task_ = TaskId();
+    if (a.status.ok()) ValuesRestored();
+    return;
+  }
   if (a.task != beginning_task_ || ended()) return;
   if (search_.has_value()) return Continue(search_->Loaded(a.status));
   if (!a.status.ok()) return Ask(&beginning_task_, {.kind = ServerTask::Kind::kReady});

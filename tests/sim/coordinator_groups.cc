@@ -23,7 +23,7 @@ bool Coordinator::EvaluationsDone() const {
 void Coordinator::Evaluate() {
   if (cluster_->scenario().evaluations == 0) return;
   After(cluster_->Between(kMillisecond, 40 * kMillisecond), "evaluates", [this] { Evaluate(); });
-  if (beginning_ || ended() || evaluation_ != GroupId() ||
+  if (beginning_ || ended() || evaluation_ != GroupId() || !core_.may_schedule_in_groups() ||
       evaluations_ >= cluster_->scenario().evaluations)
     return;
   ++evaluations_;
@@ -165,6 +165,7 @@ void Coordinator::Do(action::DropView& a) {
 }
 
 bool Coordinator::Holds(uint64_t folder) const {
+  if (restore_task_ != TaskId() && restore_from_ == folder) return true;
   return std::any_of(views_.begin(), views_.end(),
                      [&](const auto& view) { return view.second == folder; });
 }

@@ -124,7 +124,8 @@ void Coordinator::Do(action::Configure& a) {
 
 uint64_t Coordinator::FolderOf(TaskId task, CheckpointNumber point) const {
   const auto folder = folders_.find(point);
-  return task != TaskId() ? begin_from_ : folder == folders_.end() ? 0 : folder->second;
+  if (task != TaskId()) return task == restore_task_ ? restore_from_ : begin_from_;
+  return folder == folders_.end() ? 0 : folder->second;
 }
 
 void Coordinator::Do(action::LookAtFiles& a) {
@@ -135,10 +136,12 @@ void Coordinator::Do(action::LookAtFiles& a) {
 }
 
 void Coordinator::Do(action::Load& a) {
-  cluster_->Trace(slot_, "continues from checkpoint ", begin_from_);
-  SetState(a.generation, begin_from_, {},
-           [this, a](const absl::Status& status, const Messages& answers) {
-             if (status.ok()) folders_[a.point] = begin_from_;
+  const uint64_t folder = FolderOf(a.task, a.point);
+  cluster_->Trace(slot_, "loads checkpoint ", folder);
+  SetState(a.generation, folder, {},
+           [=, this](const absl::Status& status, const Messages& answers) {
+             if (status.ok()) folders_[a.point] = folder;
+             if (status.ok() && a.task == restore_task_) restore_answers_ = answers;
              event::Loaded loaded = {.attempt = a.attempt, .error = CallError::Of(status)};
              for (const Message& answer : answers) loaded.updates.push_back(answer.updates);
              Step(std::move(loaded));

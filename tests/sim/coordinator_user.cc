@@ -1,10 +1,14 @@
 // What the simulated user does with training, and is told of it; evaluations are in
 // coordinator_groups.cc.
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/core/job_position.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
@@ -22,9 +26,11 @@ bool Coordinator::AllScheduled() const {
                              : core_.leases(kDataset)->shared()->Exhausted();
 }
 
+bool Coordinator::Joins() const { return wants_restore_; }
+
 void Coordinator::Feed() {
-  while (!beginning_ && !ended() && !core_.cancelling() && core_.queue().queued() < kQueueBound &&
-         !AllScheduled()) {
+  while (!beginning_ && !ended() && !Joins() && core_.may_schedule() &&
+         core_.queue().queued() < kQueueBound && !AllScheduled()) {
     if (!cluster_->scenario().per_worker && assign_task_ == TaskId() && cluster_->PerMille(20)) {
       Ask(&assign_task_,
           {.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()});
@@ -38,7 +44,7 @@ void Coordinator::Feed() {
   }
   // The user waits: at the end, and now and then before.
   if (!beginning_ && !ended() && cluster_->scenario().replicas > 0 && !nothing_more_told_ &&
-      (AllScheduled() || cluster_->PerMille(5))) {
+      (AllScheduled() || Joins() || cluster_->PerMille(5))) {
     nothing_more_told_ = true;
     Step(event::NothingMore{});
   }
@@ -88,10 +94,59 @@ void Coordinator::Do(action::Cancelled& a) {
   cluster_->truth().CancelReported(epoch_, a.error);
 }
 
+void Coordinator::UserRestore() {
+  if (!beginning_) wants_restore_ = true;
+}
+
+void Coordinator::ActWhenQuiet() {
+  if (beginning_ || ended() || !core_.quiet()) return;
+  if (std::exchange(wants_restore_, false) && restore_task_ == TaskId()) RestoreValues();
+}
+
+// One of this coordinator's checkpoints: it knows the functions that have run since.
+void Coordinator::RestoreValues() {
+  const Disk& disk = cluster_->disk();
+  if (disk.epoch != epoch_) return;  // its time is over
+  std::vector<uint64_t> own;
+  for (const auto& [folder, checkpoint] : disk.checkpoints) {
+    const bool is_own = folder > own_since_ || folder == begin_from_;
+    if (checkpoint.committed && is_own && !bad_.contains(folder)) own.push_back(folder);
+  }
+  if (own.empty()) return;
+  restore_from_ = own[static_cast<size_t>(cluster_->Between(0, std::ssize(own) - 1))];
+  cluster_->Trace(slot_, "the user restores checkpoint ", restore_from_);
+  restore_checkpoint_ = disk.checkpoints.at(restore_from_);
+  pb::CheckpointProto manifest;
+  *manifest.mutable_position() = restore_checkpoint_->position;
+  manifest.set_steps(restore_checkpoint_->position.steps());
+  Ask(&restore_task_, {.kind = ServerTask::Kind::kLoad,
+                       .loaded = restore_checkpoint_->number,
+                       .point = std::make_shared<const ResumePoint>(ValuesOf(manifest))});
+}
+
+void Coordinator::ValuesRestored() {
+  Saw("values restored");
+  // What the values do not contain the user does not want, nor the rest of what they contain a part
+  // of.
+  const pb::JobPositionProto& position = restore_checkpoint_->position;
+  std::set<uint64_t> in_part;
+  for (const auto& function : position.functions()) in_part.insert(function.function());
+  for (const auto& [function, records] : finished_) {
+    if (function.value() >= position.next_function() || in_part.contains(function.value()))
+      cluster_->truth().Cancelled(epoch_, function.value(), records);
+  }
+  // A newer coordinator may have given the servers another state since.
+  const bool has_servers = cluster_->disk().epoch == epoch_;
+  for (const Message& answer : restore_answers_) {
+    cluster_->truth().ValuesRestored(epoch_, *restore_checkpoint_,
+                                     has_servers ? cluster_->PartitionsOf(answer) : nullptr);
+  }
+}
+
 void Coordinator::CheckDone() {
   const FunctionQueue& queue = core_.queue();
-  const bool all =
-      AllScheduled() && queue.unfinished() == 0 && assign_task_ == TaskId() && EvaluationsDone();
+  const bool all = AllScheduled() && !Joins() && queue.unfinished() == 0 &&
+                   assign_task_ == TaskId() && restore_task_ == TaskId() && EvaluationsDone();
   // Checkpoints cover everything, so that nothing is kept for a restore to an older one; then
   // heartbeats carry the low-water mark to the servers.
   if (all && queue.kept() > 0) TakeCheckpoint();

@@ -208,6 +208,8 @@ void Cluster::Strike(Fault fault) {
     case Fault::kUserError:
       return Add(0,
                  {victim, 0, "user's error", [=, this] { At<Coordinator>(victim).UserError(); }});
+    case Fault::kUserRestore:
+      return Add(0, {victim, 0, "restore", [=, this] { At<Coordinator>(victim).UserRestore(); }});
     case Fault::kBadFunction:
       return Add(0,
                  {victim, 0, "bad function", [=, this] { At<Coordinator>(victim).BadFunction(); }});

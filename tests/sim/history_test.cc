@@ -116,6 +116,7 @@ constexpr Mark kMarks[] = {
     {Fault::kNoDisk, "coordinator",
      "< server 0 answer to Restore ERROR_MACHINE: the disk is not there", Fault::kKillServer},
     {Fault::kUserError, "coordinator", "< worker 0 run ended ERROR_USER: run"},
+    {Fault::kUserRestore, "coordinator", "the user restores checkpoint"},
 };
 
 // In how many of 60 histories of two workers and two servers, struck by these, the mark is.

@@ -33,6 +33,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kSecondError("second error dropped");
   constexpr Moment kWorkerLost("worker lost while cancelling");
   constexpr Moment kLedgerFull("ledger full");
+  constexpr Moment kRestored("values restored");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -126,6 +127,10 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("torn_shard", {F::kBadFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2, often),
       Row("missing_shard", {F::kLostFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2, often),
       Row("restore_on_other_ps_count", {F::kResize}, 1, 3, 2, 0),
+      Row("values_restored_midway", {F::kUserRestore, F::kKillServer, F::kKillCoordinator}, 2, 5, 2,
+          2, often, kRestored),
+      Row("restore_of_a_damaged_one", {F::kUserRestore, F::kUserRestore, F::kBadFile, F::kNoDisk},
+          4, 8, 2, 2, often, kRestored),
       Row("late_gradients",
           {F::kKillWorker, F::kKillServer, F::kHangWorker, F::kDrainWorker, F::kCutWorkerServer}, 0,
           4, 0, 0, late),

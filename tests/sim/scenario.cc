@@ -15,7 +15,7 @@ constexpr const char* kFaults[] = {
     "hang server",      "drain server",     "replace server",  "cut server",      "deaf server",
     "kill coordinator", "hang coordinator", "2nd coordinator", "cut coordinator", "cancel",
     "bad function",     "join worker",      "disk full",       "bad file",        "lost file",
-    "resize",           "no disk",          "hang disk",       "user error"};
+    "resize",           "no disk",          "hang disk",       "user error",      "user restores"};
 static_assert(std::size(kFaults) == kFaultKinds);
 
 }  // namespace

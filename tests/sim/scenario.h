@@ -45,9 +45,10 @@ enum class Fault : uint8_t {
   kNoDisk,    // a server's next restore cannot read the files, which are good
   kHangDisk,  // a server's saves and restores stand still for some time
   // Younger kinds, which are drawn apart: histories without them are what they were before.
-  kUserError  // a function of the user fails, in a step or at once: the others are cancelled
+  kUserError,   // a function of the user fails, in a step or at once: the others are cancelled
+  kUserRestore  // the user goes back to the values of a checkpoint, and on from there
 };
-inline constexpr int kFaultKinds = static_cast<int>(Fault::kUserError) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(Fault::kUserRestore) + 1;
 inline constexpr int kOldFaultKinds = static_cast<int>(Fault::kHangDisk) + 1;
 const char* ToString(Fault fault);
 

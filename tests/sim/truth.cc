@@ -30,15 +30,37 @@ void Truth::Restored(uint32_t epoch, uint32_t generation, const Partitions* part
   if (partitions == nullptr || epoch != epoch_) return;
   restores_ += generation != restored_generation_ ? 1 : 0;
   restored_generation_ = generation;
+  rolled_back_ += ForgetLost(*partitions);
+}
+
+int64_t Truth::ForgetLost(const Partitions& partitions) {
+  int64_t lost = 0;
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
-    if (!(*partitions)[p].held) continue;
+    if (!partitions[p].held) continue;
     absl::flat_hash_set<uint64_t> now;
-    for (const Effect& effect : (*partitions)[p].effects) {
+    for (const Effect& effect : partitions[p].effects) {
       const uint64_t key = KeyOf(effect.function, effect.step);
       if (acknowledged_[p].contains(key)) now.insert(key);
     }
-    rolled_back_ += static_cast<int64_t>(acknowledged_[p].size() - now.size());
+    lost += static_cast<int64_t>(acknowledged_[p].size() - now.size());
     acknowledged_[p] = std::move(now);
+  }
+  return lost;
+}
+
+void Truth::ValuesRestored(uint32_t epoch, const Checkpoint& checkpoint,
+                           const Partitions* partitions) {
+  if (epoch != epoch_) return;
+  any_cancelled_ = true;
+  if (partitions == nullptr) return;
+  ForgetLost(*partitions);
+  for (uint32_t p = 0; p < scenario_->partitions; ++p) {
+    const Partition& loaded = (*partitions)[p];
+    for (const auto& file : checkpoint.files) {
+      if (!loaded.held || file == nullptr || !file->partitions[p].held) continue;
+      if (loaded.effects != file->partitions[p].effects)
+        Fail(absl::StrCat("partition ", p, " is restored, and is not what the checkpoint holds"));
+    }
   }
 }
 

@@ -49,6 +49,9 @@ class Truth {
   void CancelReported(uint32_t epoch, const absl::Status& error);
   // It takes this server's state for restored.
   void Restored(uint32_t epoch, uint32_t generation, const Partitions* partitions);
+  // The user has gone back to the values of this checkpoint, and this server holds them (null: its
+  // state is not known). What they lack is cancelled.
+  void ValuesRestored(uint32_t epoch, const Checkpoint& checkpoint, const Partitions* partitions);
   // A coordinator begins, from a checkpoint or (null) with the initial values.
   void NewEpoch(uint32_t epoch, const Checkpoint* checkpoint);
 
@@ -62,6 +65,8 @@ class Truth {
   const std::string& problem() const { return problem_; }
 
  private:
+  // Acknowledged steps that these do not hold are acknowledged no longer: how many these are.
+  int64_t ForgetLost(const Partitions& partitions);
   // Each step is in a round, and none has more than it may.
   bool CheckRounds(uint32_t partition, const std::vector<Effect>& effects);
   struct Active {
