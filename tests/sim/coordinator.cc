@@ -197,6 +197,17 @@ std::vector<uint16_t> Coordinator::RecordsOf(const FunctionQueue::Function& func
   return records;
 }
 
+void Coordinator::Do(action::Scheduled& a) {
+  records_[a.function];
+  const FunctionQueue::Function* const function = core_.queue().Find(a.function);
+  if (IsInGroup(a.function) || function == nullptr || function->work.dataset != 0) return;
+  if (!function->work.trains) {
+    only_read_.insert(a.function);
+  } else {
+    cluster_->truth().ScheduledWithoutData(epoch_, a.function.value(), function->work.steps);
+  }
+}
+
 void Coordinator::Do(action::Start& a) {
   const StartRun& start = a.start;
   if (const FunctionQueue::Function* const function = core_.queue().Find(start.function);
@@ -218,8 +229,14 @@ void Coordinator::Do(action::Start& a) {
     StartInGroup(start, &run);
   } else {
     cluster_->truth().Started(start.function.value(), start.first_step, start.round);
-    const std::vector<uint16_t> records = RecordsOf(*core_.queue().Find(start.function));
+    const FunctionQueue::Function& function = *core_.queue().Find(start.function);
+    const std::vector<uint16_t> records = RecordsOf(function);
     std::copy(records.begin(), records.end(), run.records.begin());
+    if (function.work.dataset == 0) {
+      Saw("function without data");
+      run.records.fill(kNoRecord);
+    }
+    run.only_reads = only_read_.contains(start.function);
     LetFail(&run);
     if (const auto known = records_.find(start.function); known != records_.end())
       known->second = records;
@@ -252,7 +269,7 @@ void Coordinator::OnStepResult(const StartRun& start, const Message& message) {
   };
   const uint32_t before = next_step();
   Step(event::Results{.start = start, .steps = {std::move(outcome)}});
-  if (next_step() != before && !IsInGroup(start.function))
+  if (next_step() != before && !IsInGroup(start.function) && !only_read_.contains(start.function))
     cluster_->truth().ResultTaken(epoch_, start.function.value(), message.step);
 }
 

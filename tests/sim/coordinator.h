@@ -79,7 +79,7 @@ class Coordinator final : public Process {
   void Do(action::ScanFiles& a);
   void Do(action::FileCounts& a);
   void Do(action::ScanDone& a);
-  void Do(action::Scheduled& a) { records_[a.function]; }
+  void Do(action::Scheduled& a);
   void Do(action::Start& a);
   void Do(action::StopRun& a);
   void Do(action::Deliver& a);
@@ -203,6 +203,7 @@ class Coordinator final : public Process {
   std::map<mu::CallId, Message> asked_;                   // by daemons
   std::map<FunctionId, std::vector<uint16_t>> records_;   // of functions that somebody waits for
   std::map<FunctionId, std::vector<uint16_t>> repeated_;  // of those that ran again afterwards
+  std::set<FunctionId> only_read_;                        // functions of training
 
   std::map<WorkerId, Stream> feeds_;
   uint32_t last_stream_ = 0;

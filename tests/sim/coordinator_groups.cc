@@ -78,6 +78,7 @@ void Coordinator::StartInGroup(const StartRun& start, Message* run) {
   const FunctionQueue::Function& function = *core_.queue().Find(start.function);
   Evaluation& group = groups_.at(function.work.group);
   run->view = function.work.view.value();
+  run->only_reads = true;
   run->fails = std::exchange(group.bad, false);
   run->fails_at = run->first_step;
   if (function.work.view != group.view) cluster_->truth().Fail("a function reads another view");

@@ -39,6 +39,10 @@ void Coordinator::Feed() {
     work.steps = cluster_->scenario().steps;
     work.dataset = kDataset;
     work.trains = work.updates = true;
+    if (cluster_->PerMille(cluster_->scenario().per_mille_no_data)) {
+      work.dataset = 0;
+      work.trains = work.updates = cluster_->PerMille(500);
+    }
     Step(event::Schedule{std::move(work)});
     nothing_more_told_ = false;
   }

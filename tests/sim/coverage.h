@@ -40,7 +40,8 @@ inline constexpr std::string_view kMoments[] = {
     "error waits for earlier runs",  // of its worker, which may have failed before
     "second error dropped",          // it comes while another one is dealt with
     "worker lost while cancelling",
-    "values restored",  // by the user
+    "values restored",        // by the user
+    "function without data",  // of training
     // Both wait until all servers have applied the round.
     "error in a decided round", "leave in a decided round",
     // While it and another worker compute for the open round, each for a function of several steps.

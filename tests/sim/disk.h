@@ -18,8 +18,8 @@
 
 namespace mu::sim {
 
-// What one push did to one partition. A step has one record, so this says which records were used
-// as well.
+// What one push did to one partition. A step has one record or none, so this says which records
+// were used as well.
 struct Effect {
   uint32_t function = 0;
   uint8_t step = 0;

@@ -28,6 +28,7 @@ inline constexpr int kMaxWorkers = 4;
 inline constexpr int kMaxServers = 3;
 inline constexpr int kMaxSteps = 8;  // of a function
 inline constexpr int kMaxPartitions = 4;
+inline constexpr uint16_t kNoRecord = 0xffff;  // of a step that reads none
 
 // A place where a process may run: its address. Every daemon has two, so that a replacement may
 // start elsewhere while its predecessor is cut off or hangs.
@@ -88,6 +89,7 @@ struct Message {
   uint8_t fails_at = 0;       // of a run that fails: the step
   bool fails = false;         // a run, with the error of its user
   bool wrong_inputs = false;  // a run, which is refused with that error as soon as it comes
+  bool only_reads = false;    // a run and its pulls: it changes nothing
   bool copy = false;          // the network's second one; its answer goes nowhere
   bool repeated = false;
   bool keep_state = false;

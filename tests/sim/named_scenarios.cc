@@ -34,12 +34,14 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kWorkerLost("worker lost while cancelling");
   constexpr Moment kLedgerFull("ledger full");
   constexpr Moment kRestored("values restored");
+  constexpr Moment kNoData("function without data");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
   const ScenarioLimits all = {.recover_shard = false};
   const ScenarioLimits full = {
       .checkpoint_every = kOften, .most_kept = true, .sync = false, .full_ledgers = true};
+  const ScenarioLimits no_data = {.checkpoint_every = kOften, .per_worker = false, .no_data = true};
   const ScenarioLimits late = {.late = true};
   const ScenarioLimits ahead = {.recover_shard = false, .ahead = true};
   const ScenarioLimits sync = {.sync = true};
@@ -67,6 +69,9 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("undisturbed", {}),
       Row("each_record_once_per_epoch", {F::kKillWorker, F::kJoinWorker}, 0, 3, 0, 2),
       Row("per_worker_dataset_differs", {F::kKillWorker}, 0, 2, 0, 2, {.per_worker = true}),
+      Row("functions_without_data",
+          {F::kKillWorker, F::kKillServer, F::kKillCoordinator, F::kCancel}, 0, 5, 0, 2, no_data,
+          kNoData),
       Row("user_errors", {F::kUserError, F::kCancel, F::kKillServer}, 3, 8, 2, 2, often_lossy,
           kErrorTold),
       Row("error_raised_once", {F::kUserError}, 1, 3, 2, 2, {}, kErrorTold),

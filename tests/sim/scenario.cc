@@ -176,6 +176,10 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     s.most_remembered = std::max(4u, s.batches * s.epochs / s.steps / 3);
     std::erase_if(s.strikes, [](const auto& strike) { return strike.fault == Fault::kJoinWorker; });
   }
+  SplitMix other(HashCombine(seed, 0x6f74686572));
+  const bool no_data = !s.per_worker && limits.kinds.empty() && other.Below(6) == 0;
+  if (limits.no_data.value_or(no_data))
+    s.per_mille_no_data = static_cast<uint32_t>(50 + other.Below(251));
   s.broken = limits.broken;
   return s;
 }
@@ -192,6 +196,8 @@ std::string Describe(const Scenario& s) {
       s.most_ahead.has_value() ? absl::StrCat(", steps ahead by ", *s.most_ahead, " at most") : "",
       s.replicas > 0 ? absl::StrCat(", rounds of ", s.replicas, " and ", s.backups) : "",
       s.evaluations > 0 ? absl::StrCat(", ", s.evaluations, " evaluations") : "",
+      s.per_mille_no_data > 0 ? absl::StrCat(", without data ", s.per_mille_no_data, " per mille")
+                              : "",
       s.slow_record >= 0 ? absl::StrCat(", record ", s.slow_record, " slow") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.data_comes_at > 0 ? absl::StrCat(", data after ", s.data_comes_at / kMillisecond, " ms")

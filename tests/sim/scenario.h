@@ -80,6 +80,8 @@ struct Scenario {
   // Entries of a server's memory of applied pushes; 0: more than there are. Else at most two
   // functions run at a time: of more, later ones might take all room while two others wait for it.
   uint32_t most_remembered = 0;
+  // Of training's functions, those that read no records; half of these change nothing.
+  uint32_t per_mille_no_data = 0;
   int slow_worker = -1;  // its steps take ten times as long
   bool recover_shard = false;
   std::optional<uint32_t> most_late;   // of a gradient, in updates of its server; nothing: any
@@ -111,7 +113,7 @@ struct Scenario {
   }
   // Functions that are scheduled, if each worker's data has no end.
   uint32_t Functions() const { return batches * epochs / steps; }
-  // Updates of each partition.
+  // Updates of each partition, but for those of functions that read no records.
   uint32_t TotalSteps() const { return per_worker ? Functions() * steps : batches * epochs; }
 };
 
@@ -129,7 +131,7 @@ struct ScenarioLimits {
   uint32_t replicas = 0;            // 0: drawn
   std::optional<uint32_t> backups;  // nothing: drawn
   std::optional<bool> groups;       // nothing: drawn
-  std::optional<bool> full_ledgers;
+  std::optional<bool> full_ledgers, no_data;
   Broken broken;
 };
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits = {});

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/client/applied_full.h"
 #include "common/client/too_late.h"
-#include "coordinator/core/group_id.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
@@ -100,8 +99,7 @@ void Server::Pull(const Message& request) {
     reply.applied = applied_;
     reply.version = Version();
     reply.updates = Updates();
-    if (!IsInGroup(FunctionId(request.function)))
-      cluster_->truth().Pulled(index_, request, partitions_);
+    if (!request.only_reads) cluster_->truth().Pulled(index_, request, partitions_);
     core_.Leave();
   }
   cluster_->Reply(request, reply);

@@ -27,9 +27,12 @@ bool Server::EndsAnEpoch(uint64_t round) const {
   if (held == nullptr) return false;
   const uint32_t batches = cluster_->scenario().batches;
   std::map<uint32_t, uint32_t> used;  // records, by epoch
-  for (const Effect& effect : held->effects) ++used[effect.record / batches];
+  for (const Effect& effect : held->effects) {
+    if (effect.record != kNoRecord) ++used[effect.record / batches];
+  }
   return std::any_of(held->effects.begin(), held->effects.end(), [&](const Effect& effect) {
-    return effect.round == round && used[effect.record / batches] == batches;
+    return effect.round == round && effect.record != kNoRecord &&
+           used[effect.record / batches] == batches;
   });
 }
 

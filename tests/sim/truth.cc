@@ -20,6 +20,10 @@ void Truth::ResultTaken(uint32_t epoch, uint64_t function, uint32_t step) {
     acknowledged_[p].insert(KeyOf(function, step));
 }
 
+void Truth::ScheduledWithoutData(uint32_t epoch, uint64_t function, uint32_t steps) {
+  if (epoch == epoch_) without_data_[function] = steps;
+}
+
 void Truth::Cancelled(uint32_t epoch, uint64_t function, const std::vector<uint16_t>& records) {
   if (epoch != epoch_) return;
   any_cancelled_ = true;
@@ -72,8 +76,9 @@ void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
   ++epochs_;
   rolled_back_before_ += std::exchange(rolled_back_, 0);
   for (auto& steps : acknowledged_) steps.clear();
+  const uint64_t next_function = checkpoint == nullptr ? 0 : checkpoint->position.next_function();
+  without_data_.erase(without_data_.lower_bound(next_function), without_data_.end());
   if (checkpoint == nullptr) return cancelled_.clear();
-  const uint64_t next_function = checkpoint->position.next_function();
   std::map<uint64_t, uint32_t> unfinished;  // to their first step without a result
   for (const auto& function : checkpoint->position.functions())
     unfinished[function.function()] = function.next_step();
@@ -210,13 +215,23 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
                        int64_t reported) {
   const bool per_worker = scenario_->per_worker;
   // Each step has a place among all: its record, or its number if every worker has all records.
-  const uint32_t places = scenario_->TotalSteps();
+  // Steps without a record follow.
+  uint32_t places = scenario_->TotalSteps();
+  std::map<uint64_t, uint32_t> first_place;  // of functions without data
+  for (const auto& [function, steps] : without_data_) {
+    first_place[function] = places;
+    places += steps;
+  }
   const auto place_of = [&](uint64_t function, uint32_t step, uint32_t record) -> uint64_t {
+    const auto first = first_place.find(function);
+    if (first != first_place.end()) return first->second + step;
     return per_worker ? (function - 1) * scenario_->steps + step : record;
   };
   std::vector<bool> excused(places);
   for (auto& [function, records] : cancelled_) {
     if (per_worker) records.resize(scenario_->steps);  // also those that it had not taken yet
+    if (const auto it = without_data_.find(function); it != without_data_.end())
+      records.resize(it->second);
     for (uint32_t i = 0; i < records.size(); ++i) excused[place_of(function, i, records[i])] = true;
   }
   int64_t missing = 0;
@@ -237,6 +252,8 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
       };
       if (last != nullptr && last->function == effect.function && last->step == effect.step)
         return fail(" was applied twice");
+      if ((effect.record == kNoRecord) != first_place.contains(effect.function))
+        return fail(" has a record and reads none, or the other way round");
       const uint64_t place = place_of(effect.function, effect.step, effect.record);
       if (place >= places) return fail(" used a record that does not exist");
       if (used[place]) return fail(" used record ", effect.record, ", which another step had used");

@@ -35,6 +35,8 @@ class Truth {
   void Announced(uint32_t epoch, uint32_t generation, Time now);
   // A coordinator starts a step for this round.
   void Started(uint64_t function, uint32_t step, uint64_t round);
+  // A function is scheduled that trains and reads no records.
+  void ScheduledWithoutData(uint32_t epoch, uint64_t function, uint32_t steps);
   // The user of a coordinator gets the result of a step.
   void Delivered(uint32_t epoch, uint64_t function, uint32_t step);
   // The coordinator takes the result of a step: all its updates are acknowledged.
@@ -87,8 +89,9 @@ class Truth {
   std::array<absl::flat_hash_set<uint64_t>, kMaxPartitions> acknowledged_;
   std::map<uint64_t, std::vector<uint16_t>> cancelled_;  // functions, with their records
   bool any_cancelled_ = false;
-  uint64_t reported_below_ = 0;  // of cancelled functions: the user has been told
-  int64_t rolled_back_ = 0;      // acknowledged updates, in this epoch
+  std::map<uint64_t, uint32_t> without_data_;  // functions of the present epoch, with their steps
+  uint64_t reported_below_ = 0;                // of cancelled functions: the user has been told
+  int64_t rolled_back_ = 0;                    // acknowledged updates, in this epoch
   int64_t rolled_back_before_ = 0;
   uint32_t epoch_ = 0, epochs_ = 0, restores_ = 0, restored_generation_ = 0;
 };

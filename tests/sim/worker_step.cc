@@ -2,9 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/error_kind.h"
 #include "common/client/too_late.h"
-#include "coordinator/core/group_id.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/worker.h"
 
@@ -34,12 +32,12 @@ void Worker::Do(const worker_action::RunStep& a) {
   running_ = a.run;
   step_ = a.step;
   pulled_ = 0;
-  const bool in_group = IsInGroup(FunctionId(open.request.function));
   if (open.request.fails && a.step >= open.request.fails_at) {
     return After(cluster_->Between(0, kMillisecond), "fails",
                  [this, wrong = UserErrorOf(open.request)] { StepEnded(wrong); });
   }
-  if (in_group) return CallServers(/*push=*/false);
+  if (open.request.only_reads || open.request.records[a.step] == kNoRecord)
+    return CallServers(/*push=*/false);
   if (const absl::Status blind = CannotSee(0); !blind.ok())
     return After(cluster_->Between(0, kMillisecond), "cannot read",
                  [=, this] { StepEnded(blind); });
@@ -65,6 +63,7 @@ void Worker::CallServers(bool push) {
                .view = run.view,
                .place = run.place + step_};
   call.records[0] = run.records[step_];
+  call.only_reads = run.only_reads;
   Messages calls(routing_.servers, call);
   for (uint8_t s = 0; s < routing_.servers; ++s) {
     calls[s].to = routing_.slot[s];
@@ -113,7 +112,7 @@ void Worker::OnServersDone(bool push, uint32_t generation, const absl::Status& s
   read_ = answers;
   const Scenario& scenario = cluster_->scenario();
   const Message& run = open_.at(running_).request;
-  const int record = IsInGroup(FunctionId(run.function)) ? -2 : run.records[step_];
+  const int record = run.only_reads ? -2 : run.records[step_];
   const Time slowness =
       (scenario.slow_worker == index_ ? 10 : 1) * (scenario.slow_record == record ? 20 : 1);
   After(slowness * cluster_->Between(kMillisecond / 2, 5 * kMillisecond), "computed",
@@ -121,9 +120,7 @@ void Worker::OnServersDone(bool push, uint32_t generation, const absl::Status& s
 }
 
 void Worker::Computed() {
-  if (!IsInGroup(FunctionId(open_.at(running_).request.function)))
-    return CallServers(/*push=*/true);
-  // An evaluation changes nothing.
+  if (!open_.at(running_).request.only_reads) return CallServers(/*push=*/true);
   Message result{.kind = Kind::kStepResult, .step = static_cast<uint8_t>(step_)};
   for (const Message& answer : read_) result.updates += answer.updates;
   held_.push_back(result);
