@@ -183,6 +183,11 @@ class Coordinator final : public Process {
   // The program has created everything: it continues from a checkpoint, if there is one.
   void Continue(ResumeSearch::Next next);
   void Begun();
+  // Of a checkpoint that is to be read.
+  absl::Status ReadManifest(uint64_t folder);
+  // A disk that is full, a folder that is shut: what is to be done fails.
+  bool FolderIsShut();
+  void Delete(uint64_t folder);
   pb::JobPositionProto ManifestPosition() const;
   void TakeCheckpoints();
   void TakeCheckpoint();

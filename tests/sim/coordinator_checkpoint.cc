@@ -26,11 +26,12 @@ void Coordinator::Do(action::TaskDone& a) {
   if (a.task != beginning_task_ || ended()) return;
   if (search_.has_value()) return Continue(search_->Loaded(a.status));
   if (!a.status.ok()) return Ask(&beginning_task_, {.kind = ServerTask::Kind::kReady});
+  search_.emplace("the disk", CoordinatorEpoch(0));
+  if (FolderIsShut()) return Continue(search_->Listed(absl::PermissionDeniedError("it is shut")));
   std::vector<std::string> complete;
   for (const auto& [folder, checkpoint] : cluster_->disk().checkpoints) {
     if (checkpoint.committed) complete.push_back(absl::StrCat(folder));
   }
-  search_.emplace("the disk", CoordinatorEpoch(0));
   Continue(search_->Listed(complete));
 }
 
@@ -42,6 +43,8 @@ void Coordinator::Continue(ResumeSearch::Next next) {
       const auto found = cluster_->disk().checkpoints.find(begin_from_);
       if (found == cluster_->disk().checkpoints.end())
         return Continue(search_->Read(absl::NotFoundError("somebody has removed it"), {}));
+      if (const absl::Status read = ReadManifest(begin_from_); !read.ok())
+        return Continue(search_->Read(read, {}));
       // Its manifest, which has been read when somebody else removes it.
       begin_checkpoint_ = found->second;
       return Continue(search_->Read(absl::OkStatus(), CoordinatorEpoch(1)));
@@ -101,6 +104,8 @@ void Coordinator::Do(action::Save& a) {
                                     [](const auto& c) { return c.second.committed; }))) {
     return Step(event::Saved{a.checkpoint, absl::FailedPreconditionError("not continued yet")});
   }
+  if (FolderIsShut())
+    return Step(event::Saved{a.checkpoint, absl::PermissionDeniedError("no folder can be made")});
   const uint64_t folder = ++disk.last_checkpoint;  // made exclusively
   folders_[a.checkpoint] = folder;
   disk.checkpoints[folder].number = a.checkpoint;
@@ -135,6 +140,12 @@ void Coordinator::Do(action::WriteManifest& a) {
           const auto it = disk.checkpoints.find(folder);
           if (it == disk.checkpoints.end())
             return Step(event::ManifestWritten{number, absl::NotFoundError("no such directory")});
+          if (disk.no_manifest > 0) {
+            --disk.no_manifest;
+            Saw("manifest not written");
+            cluster_->Trace(slot_, "writes no manifest");
+            return Step(event::ManifestWritten{number, absl::ResourceExhaustedError("no room")});
+          }
           it->second.position = position;
           it->second.committed = true;
           Step(event::ManifestWritten{number, absl::OkStatus()});
@@ -157,8 +168,33 @@ void Coordinator::Do(action::Committed& a) {
       if (its_folder == folder) one.point = number.value() + 1;
     }
   }
-  for (const size_t i : CheckpointsToDelete(known, cluster_->scenario().keep))
-    checkpoints.erase(committed[i]);
+  for (const size_t i : CheckpointsToDelete(known, cluster_->scenario().keep)) Delete(committed[i]);
+}
+
+absl::Status Coordinator::ReadManifest(uint64_t folder) {
+  const auto it = cluster_->disk().checkpoints.find(folder);
+  // One that is gone is found out by who reads its files.
+  if (it == cluster_->disk().checkpoints.end() || !it->second.bad_manifest) return absl::OkStatus();
+  Saw("manifest unreadable");
+  cluster_->Trace(slot_, "cannot read the manifest of checkpoint ", folder);
+  return absl::DataLossError("the manifest is damaged");
+}
+
+bool Coordinator::FolderIsShut() {
+  if (now() >= cluster_->disk().shut_until) return false;
+  Saw("folder is shut");
+  cluster_->Trace(slot_, "the folder of checkpoints is shut");
+  return true;
+}
+
+void Coordinator::Delete(uint64_t folder) {
+  auto& checkpoints = cluster_->disk().checkpoints;
+  if (!FolderIsShut()) {
+    checkpoints.erase(folder);
+  } else if (cluster_->Between(0, 1) == 0) {
+    // The manifest goes first: what is left is no checkpoint.
+    checkpoints.at(folder).committed = false;
+  }
 }
 
 void Coordinator::Do(action::Aborted& a) {
@@ -166,7 +202,7 @@ void Coordinator::Do(action::Aborted& a) {
   const auto folder = folders_.extract(a.checkpoint);
   auto& checkpoints = cluster_->disk().checkpoints;
   const auto it = folder.empty() ? checkpoints.end() : checkpoints.find(folder.mapped());
-  if (it != checkpoints.end() && !it->second.committed) checkpoints.erase(it);
+  if (it != checkpoints.end() && !it->second.committed && !FolderIsShut()) checkpoints.erase(it);
   Interrupt([](const Calls& calls) { return calls.kind == Kind::kSave; });
 }
 

@@ -1,5 +1,6 @@
 // What the simulated coordinator says to workers and servers, and how a new one brings the servers
 // to one state. Checkpoints are in coordinator_checkpoint.cc.
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -100,6 +101,10 @@ void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder
 }
 
 void Coordinator::Do(action::Restore& a) {
+  if (std::find(a.keep.begin(), a.keep.end(), false) != a.keep.end()) {
+    const absl::Status read = ReadManifest(FolderOf(TaskId(), a.checkpoint));
+    if (!read.ok()) return Step(event::Restored{a.generation, CallError::Of(read)});
+  }
   SetState(a.generation, FolderOf(TaskId(), a.checkpoint), a.keep,
            [this, a](const absl::Status& status, const Messages& answers) {
              if (!status.ok() && !absl::IsCancelled(status)) Saw("round fails");
@@ -137,6 +142,8 @@ void Coordinator::Do(action::LookAtFiles& a) {
 
 void Coordinator::Do(action::Load& a) {
   const uint64_t folder = FolderOf(a.task, a.point);
+  if (const absl::Status read = ReadManifest(folder); !read.ok())
+    return Step(event::Loaded{a.attempt, CallError::Of(read)});
   cluster_->Trace(slot_, "loads checkpoint ", folder);
   SetState(a.generation, folder, {},
            [=, this](const absl::Status& status, const Messages& answers) {

@@ -118,6 +118,7 @@ void Coordinator::RestoreValues() {
   }
   if (own.empty()) return;
   restore_from_ = own[static_cast<size_t>(cluster_->Between(0, std::ssize(own) - 1))];
+  if (!ReadManifest(restore_from_).ok()) return;
   cluster_->Trace(slot_, "the user restores checkpoint ", restore_from_);
   restore_checkpoint_ = disk.checkpoints.at(restore_from_);
   pb::CheckpointProto manifest;

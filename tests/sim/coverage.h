@@ -42,6 +42,8 @@ inline constexpr std::string_view kMoments[] = {
     "worker lost while cancelling",
     "values restored",        // by the user
     "function without data",  // of training
+    // Of the checkpoints' folder.
+    "manifest not written", "manifest unreadable", "folder is shut",
     // Both wait until all servers have applied the round.
     "error in a decided round", "leave in a decided round",
     // While it and another worker compute for the open round, each for a function of several steps.

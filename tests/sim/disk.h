@@ -2,7 +2,6 @@
 // every process.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -49,6 +48,7 @@ struct ServerFile {
   std::vector<std::vector<AppliedSteps::Range>> memories;  // see psserver/core/file_memory.h
   std::array<std::vector<int64_t>, kMaxPartitions> inherits;
   uint32_t damage = 0;  // bits that have flipped: the checksum is another one
+  bool torn = false;    // its end is missing
 };
 
 struct Checkpoint {
@@ -56,25 +56,32 @@ struct Checkpoint {
   uint8_t servers = 0;
   std::array<std::shared_ptr<const ServerFile>, kMaxServers> files;  // null: not written, or gone
   bool committed = false;                                            // it has a manifest
-  pb::JobPositionProto position;                                     // of its manifest
+  bool bad_manifest = false;
+  pb::JobPositionProto position;  // of its manifest
 };
 
 struct Disk {
   uint32_t epoch = 0;                          // the newest claimed
   uint64_t last_checkpoint = 0;                // that was begun: numbers are used once
   std::map<uint64_t, Checkpoint> checkpoints;  // by folder
-  // As whoever looks at the sizes of its files sees it.
+  // As whoever looks at its manifest and the sizes of its files sees it.
   absl::Status Look(uint64_t folder) const {
     const auto it = checkpoints.find(folder);
-    if (it == checkpoints.end()) return absl::NotFoundError("somebody has removed it");
-    const auto files = it->second.files.begin();
-    const bool there = std::all_of(files, files + it->second.servers,
-                                   [](const auto& file) { return file != nullptr; });
-    return there ? absl::OkStatus() : absl::NotFoundError("a file is missing");
+    if (it == checkpoints.end() || !it->second.committed)
+      return absl::NotFoundError("somebody has removed it");
+    if (it->second.bad_manifest) return absl::DataLossError("the manifest is damaged");
+    for (uint8_t f = 0; f < it->second.servers; ++f) {
+      const ServerFile* const file = it->second.files[f].get();
+      if (file == nullptr) return absl::NotFoundError("a file is missing");
+      if (file->torn) return absl::DataLossError("a file is torn");
+    }
+    return absl::OkStatus();
   }
   std::array<uint8_t, kMaxServers> full{};        // saves of a server that are going to fail
   std::array<Time, kMaxServers> hangs_until{};    // of a server
   std::array<uint8_t, kMaxServers> unreadable{};  // restores of a server that cannot read
+  uint8_t no_manifest = 0;                        // manifests that are not going to be written
+  Time shut_until = 0;                            // the folder of checkpoints
 };
 
 }  // namespace mu::sim

@@ -9,6 +9,14 @@ namespace {
 constexpr Time kLongest = 300 * kMillisecond;
 Slot OtherSlot(Slot slot) { return slot ^ 1; }
 
+// Its end is missing.
+void Tear(std::shared_ptr<const ServerFile>* file) {
+  if (*file == nullptr) return;
+  auto torn = std::make_shared<ServerFile>(**file);
+  torn->torn = true;
+  *file = std::move(torn);
+}
+
 // A bit flips in it.
 void Damage(std::shared_ptr<const ServerFile>* file) {
   if (*file == nullptr) return;
@@ -235,11 +243,23 @@ void Cluster::Strike(Fault fault) {
       return;
     case Fault::kResize:
       return Resize();
+    case Fault::kNoManifest:
+      ++disk_.no_manifest;
+      return;
+    case Fault::kBadManifest:
+      if (Checkpoint* const newest = NewestCheckpoint(); newest != nullptr)
+        newest->bad_manifest = true;
+      return;
+    case Fault::kShutFolder:
+      disk_.shut_until = std::max(disk_.shut_until, until);
+      return;
     case Fault::kBadFile:
     case Fault::kLostFile:
+    case Fault::kTornFile:
       if (Checkpoint* const newest = NewestCheckpoint(); newest != nullptr) {
         auto& file = newest->files[random_.Below(newest->servers)];
-        fault == Fault::kBadFile ? Damage(&file) : file.reset();
+        if (fault == Fault::kBadFile) return Damage(&file);
+        fault == Fault::kTornFile ? Tear(&file) : file.reset();
       }
       return;
   }

@@ -117,6 +117,11 @@ constexpr Mark kMarks[] = {
      "< server 0 answer to Restore ERROR_MACHINE: the disk is not there", Fault::kKillServer},
     {Fault::kUserError, "coordinator", "< worker 0 run ended ERROR_USER: run"},
     {Fault::kUserRestore, "coordinator", "the user restores checkpoint"},
+    {Fault::kNoManifest, "coordinator", "writes no manifest"},
+    {Fault::kBadManifest, "coordinator", "cannot read the manifest", Fault::kKillServer},
+    {Fault::kTornFile, "coordinator", "< server 0 answer to Restore ERROR_MACHINE: file 0 is torn",
+     Fault::kKillServer},
+    {Fault::kShutFolder, "coordinator", "the folder of checkpoints is shut"},
 };
 
 // In how many of 60 histories of two workers and two servers, struck by these, the mark is.

@@ -35,6 +35,9 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kLedgerFull("ledger full");
   constexpr Moment kRestored("values restored");
   constexpr Moment kNoData("function without data");
+  constexpr Moment kBadManifest("manifest unreadable");
+  constexpr Moment kNotWritten("manifest not written");
+  constexpr Moment kShut("folder is shut");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -129,7 +132,14 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("duplicated_request", {}, 0, 0, 2, 2, {.messages = M::kRepeated}),
       Row("slow_network", {}, 0, 0, 2, 2, {.messages = M::kSlow}),
       Row("disk_full_on_save", {F::kDiskFull, F::kKillServer}, 2, 4, 2, 2, often),
-      Row("torn_shard", {F::kBadFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2, often),
+      Row("torn_shard", {F::kTornFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2, often),
+      Row("flipped_bit", {F::kBadFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2, often),
+      Row("truncated_manifest", {F::kBadManifest, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2,
+          often, kBadManifest),
+      Row("manifests_that_fail_push_out_no_good_checkpoint",
+          {F::kNoManifest, F::kNoManifest, F::kKillServer}, 3, 6, 2, 2, often, kNotWritten),
+      Row("unwritable_directory", {F::kShutFolder, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2,
+          often, kShut),
       Row("missing_shard", {F::kLostFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2, often),
       Row("restore_on_other_ps_count", {F::kResize}, 1, 3, 2, 0),
       Row("values_restored_midway", {F::kUserRestore, F::kKillServer, F::kKillCoordinator}, 2, 5, 2,

@@ -15,7 +15,8 @@ constexpr const char* kFaults[] = {
     "hang server",      "drain server",     "replace server",  "cut server",      "deaf server",
     "kill coordinator", "hang coordinator", "2nd coordinator", "cut coordinator", "cancel",
     "bad function",     "join worker",      "disk full",       "bad file",        "lost file",
-    "resize",           "no disk",          "hang disk",       "user error",      "user restores"};
+    "resize",           "no disk",          "hang disk",       "user error",      "user restores",
+    "no manifest",      "bad manifest",     "torn file",       "shut folder"};
 static_assert(std::size(kFaults) == kFaultKinds);
 
 }  // namespace
@@ -27,7 +28,7 @@ const std::vector<Protection>& Protections() {
   static const std::vector<Protection> protections = {
       {"deduplication", [](B* b) { b->server.deduplication = true; }},
       {"inheritance", [](B* b) { b->server.inheritance = true; }},
-      {"checksums", [](B* b) { b->server.checksums = true; }, "torn_shard"},
+      {"checksums", [](B* b) { b->server.checksums = true; }, "flipped_bit"},
       {"fencing", [](B* b) { b->server.fencing = b->worker.fencing = true; }},
       {"leases", [](B* b) { b->server.leases = true; }},
       {"late_fences", [](B* b) { b->server.late_fences = true; }, "user_errors"},
@@ -40,7 +41,7 @@ const std::vector<Protection>& Protections() {
       {"late_position", [](B* b) { b->coordinator.late_position = true; }},
       {"resumed_untrained", [](B* b) { b->coordinator.resumed_untrained = true; }},
       {"not_reinstalled", [](B* b) { b->coordinator.not_reinstalled = true; }},
-      {"mixed_load", [](B* b) { b->coordinator.mixed_load = true; }, "torn_shard"},
+      {"mixed_load", [](B* b) { b->coordinator.mixed_load = true; }, "flipped_bit"},
       {"resumed_early", [](B* b) { b->worker.resumed_early = true; }},
       {"resumed_late", [](B* b) { b->worker.resumed_late = true; }},
       {"old_routing", [](B* b) { b->worker.old_routing = true; }},

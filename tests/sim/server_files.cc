@@ -135,7 +135,7 @@ absl::Status Server::CheckFiles(const Message& request) {
     return CannotSee("the disk is not there");
   }
   const auto it = cluster_->disk().checkpoints.find(request.checkpoint);
-  if (it == cluster_->disk().checkpoints.end())
+  if (it == cluster_->disk().checkpoints.end() || !it->second.committed)
     return CannotSee("somebody has removed the checkpoint");
   for (uint8_t f = 0; f < it->second.servers; ++f) {
     const ServerFile* const file = it->second.files[f].get();
@@ -143,6 +143,7 @@ absl::Status Server::CheckFiles(const Message& request) {
     bool needed = false;
     ForEachHeld([&](uint32_t p, const Partition&) { needed |= file->partitions[p].held; });
     if (!needed) continue;
+    if (file->torn) return absl::DataLossError(absl::StrCat("file ", f, " is torn"));
     MU_RETURN_IF_ERROR(CheckFileSum(absl::StrCat("file ", f), file->damage, {}));
   }
   return absl::OkStatus();
