@@ -1,6 +1,7 @@
 #include "tests/sim/cluster.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -32,12 +33,14 @@ Message ReplyTo(const Message& request, Message reply) {
   reply.to = request.from;
   reply.to_incarnation = request.from_incarnation;
   reply.call = request.call;
+  reply.job = request.job;
   return reply;
 }
 
 }  // namespace
 
 void Cluster::Send(Message message) {
+  if (message.job != kJob) return CheckRefusal(message);
   if (message.to == kNowhere) return;  // nobody is there: the caller's time runs out
   if (!message.status.ok()) message.status = FromWire(std::move(message.status));
   message.from_incarnation = places_[message.from].incarnation;
@@ -118,8 +121,48 @@ void Cluster::Reply(const Message& request, Message reply) {
   if (!request.copy) Send(ReplyTo(request, std::move(reply)));
 }
 
+void Cluster::CallAsStranger() {
+  const Slot slot = PickAlive(kFirstWorkerSlot, kSlots);
+  if (slot == kNowhere) return;
+  constexpr Kind kOfWorkers[] = {Kind::kFeedOpen, Kind::kCancelBelow, Kind::kInstall};
+  constexpr Kind kOfServers[] = {Kind::kConfigure, Kind::kPull,    Kind::kPush,
+                                 Kind::kSave,      Kind::kRestore, Kind::kFence};
+  Message call{.to_incarnation = places_[slot].incarnation,
+               .to = slot,
+               .steps = 1,
+               .call = NextCall(),
+               .epoch = 1000,
+               .generation = 1000000,
+               .low_water = 1000,
+               .function = 1,
+               .stream = 1000,
+               .connection = NextCall(),
+               .meant = places_[slot].incarnation,
+               .job = kOtherJob};
+  call.kind = IsWorkerSlot(slot) ? kOfWorkers[random_.Below(std::size(kOfWorkers))]
+                                 : kOfServers[random_.Below(std::size(kOfServers))];
+  // It names servers, as ours does.
+  if (call.kind == Kind::kInstall) call.routing = AddRouting({});
+  events_.Add(now_ + Latency(), call);
+}
+
+void Cluster::CheckRefusal(const Message& answer) {
+  const pb::ErrorKind kind = KindOf(answer.status);
+  // Who has not been told of its own job refuses as well.
+  const bool refused =
+      !answer.status.ok() && (kind == pb::ERROR_OTHER_JOB || absl::IsUnavailable(answer.status));
+  if (!refused) {
+    truth_.Fail(absl::StrCat(NameOf(answer.from), " belongs to this job and does not refuse ",
+                             "another job's coordinator: ", Describe(answer)));
+  }
+  if (kind != pb::ERROR_OTHER_JOB) return;
+  seen().Saw(Moment("another job refused"));
+  // With this the stranger's runs would end.
+  if (answer.kind == Kind::kFeedWelcome) seen().Mark(Seen::kRunError, kind);
+}
+
 void Cluster::Bounce(const Message& message) {
-  if (message.copy) return;
+  if (message.copy || message.job != kJob) return;
   if (message.kind == Kind::kFeedOpen) {
     Message refused{.kind = Kind::kFeedWelcome,
                     .status = FromWire(absl::UnavailableError("nobody is there")),

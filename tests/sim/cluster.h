@@ -117,6 +117,9 @@ class Cluster {
   void TellOfDeath(Slot daemon, Slot slot, Time delay, const char* name,
                    void (Coordinator::*tell)(uint64_t incarnation));
   void Strike(Fault fault);
+  // Another job's coordinator calls a daemon, and is to be refused.
+  void CallAsStranger();
+  void CheckRefusal(const Message& answer);
   void Replace(Slot slot, Time until);
   void Resize();
   Checkpoint* NewestCheckpoint();

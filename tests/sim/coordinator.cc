@@ -21,7 +21,7 @@ DataLayout DataOf(const Scenario& scenario) {
   dataset.set_batch_size(1);
   dataset.set_block_records(2);
   dataset.set_shuffle_records(6);
-  dataset.set_epochs(scenario.per_worker ? 0 : scenario.epochs);
+  dataset.set_epochs(scenario.per_worker ? 0 : scenario.starts_epochs ? 1 : scenario.epochs);
   dataset.set_seed(scenario.batches);
   if (scenario.per_worker) dataset.set_visitation(pb::VISITATION_NONE);
   return {dataset, std::make_shared<const std::vector<FileLayout>>(1, scenario.batches)};
@@ -139,7 +139,7 @@ void Coordinator::Step(Event event) {
     }
     if (in_a_round && core_.cancelling() && !was_cancelling) Saw("error in a decided round");
     CheckGroups(about_group, was_cancelling);
-    if (ended()) {
+    if (ended() && !core_.closed()) {
       cluster_->Trace(slot_, "ends: ", core_.ended().message());
       Saw("coordinator ends");
       return cluster_->Exit(slot_);
@@ -177,6 +177,8 @@ void Coordinator::Monitor() {
 }
 
 void Coordinator::Do(action::MakePlan& a) {
+  if (cluster_->failing() && cluster_->PerMille(cluster_->scenario().per_mille_no_plan))
+    return Step(event::Fail{absl::ResourceExhaustedError("the epoch cannot be planned")});
   After(cluster_->Between(kMicrosecond, 100 * kMillisecond), "plan made", [this, a] {
     Step(event::PlanMade{kDataset, PlanOf(a.data, a.epoch)});
   });

@@ -46,6 +46,8 @@ class Coordinator final : public Process {
   void BadFunction();
   // The user goes back to the values of a checkpoint as soon as nothing of training runs.
   void UserRestore();
+  // The program ends: for a moment daemons can still take their leave.
+  void Close();
 
   // For the checker.
   struct Place {
@@ -124,6 +126,7 @@ class Coordinator final : public Process {
   std::vector<uint16_t> RecordsOf(const FunctionQueue::Function& function) const;
   void Monitor();
   // The user (coordinator_user.cc).
+  bool EpochIsOver() const;  // all of it has been handed out, and nothing follows it by itself
   bool AllScheduled() const;
   bool Joins() const;  // it schedules nothing before what there is has ended
   void Feed();

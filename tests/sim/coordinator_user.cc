@@ -19,18 +19,24 @@ constexpr size_t kQueueBound = 3;
 
 }  // namespace
 
+bool Coordinator::EpochIsOver() const {
+  const DatasetLeases* const leases = core_.leases(kDataset);
+  return leases != nullptr && leases->shared() != nullptr && leases->shared()->Exhausted();
+}
+
 bool Coordinator::AllScheduled() const {
   if (core_.leases(kDataset) == nullptr) return false;
   const Scenario& scenario = cluster_->scenario();
-  return scenario.per_worker ? core_.queue().next_id().value() > scenario.Functions()
-                             : core_.leases(kDataset)->shared()->Exhausted();
+  if (scenario.per_worker) return core_.queue().next_id().value() > scenario.Functions();
+  return EpochIsOver() && (!scenario.starts_epochs ||
+                           core_.leases(kDataset)->shared()->epoch() + 1 >= scenario.epochs);
 }
 
 bool Coordinator::Joins() const { return wants_restore_; }
 
 void Coordinator::Feed() {
   while (!beginning_ && !ended() && !Joins() && core_.may_schedule() &&
-         core_.queue().queued() < kQueueBound && !AllScheduled()) {
+         core_.queue().queued() < kQueueBound && !AllScheduled() && !EpochIsOver()) {
     if (!cluster_->scenario().per_worker && assign_task_ == TaskId() && cluster_->PerMille(20)) {
       Ask(&assign_task_,
           {.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()});
@@ -48,7 +54,7 @@ void Coordinator::Feed() {
   }
   // The user waits: at the end, and now and then before.
   if (!beginning_ && !ended() && cluster_->scenario().replicas > 0 && !nothing_more_told_ &&
-      (AllScheduled() || Joins() || cluster_->PerMille(5))) {
+      (AllScheduled() || EpochIsOver() || Joins() || cluster_->PerMille(5))) {
     nothing_more_told_ = true;
     Step(event::NothingMore{});
   }
@@ -105,6 +111,16 @@ void Coordinator::UserRestore() {
 void Coordinator::ActWhenQuiet() {
   if (beginning_ || ended() || !core_.quiet()) return;
   if (std::exchange(wants_restore_, false) && restore_task_ == TaskId()) RestoreValues();
+  if (!EpochIsOver() || AllScheduled() || !core_.may_schedule()) return;
+  const DatasetLeases& leases = *core_.leases(kDataset);
+  const uint64_t next = leases.shared()->epoch() + 1;
+  Step(event::EpochStarted{kDataset, next, PlanOf(leases.data(), next)});
+}
+
+void Coordinator::Close() {
+  if (core_.closed()) return;
+  Step(event::Close{});
+  After(cluster_->Between(0, 30 * kMillisecond), "closed", [this] { cluster_->Exit(slot_); });
 }
 
 // One of this coordinator's checkpoints: it knows the functions that have run since.

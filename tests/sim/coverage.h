@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +28,8 @@ inline constexpr std::string_view kMoments[] = {
     "step again",        // since its gradients were too late
     "results grouped",   // several in one message
     "daemon orphaned",   // the coordinator was out of reach for too long
-    "daemon refused",    // by the coordinator
+    "another job refused",
+    "daemon refused",  // by the coordinator
     "lost as one that hangs",
     // Of coordinators.
     "stream reopened", "checkpoint skipped", "input wrong",
@@ -99,11 +99,8 @@ class Coverage {
   };
   // That have seen it.
   uint64_t Histories(Moment moment) const { return counts_[Seen::kMoment][moment.index()]; }
-  // What a history of the simulation can show; the rest is named by Unreachable().
   std::vector<Row> Rows() const;
   std::string Table() const;
-  // Events and actions that the simulation does not have, each with the reason.
-  static const std::map<std::string, std::string>& Unreachable();
 
  private:
   std::array<std::array<uint64_t, 64>, Seen::kGroups> counts_{};

@@ -154,7 +154,7 @@ void Daemon::OnAnswer(Kind called, const absl::Status& status, const Message& an
 }
 
 const pb::RequestContext& Daemon::Context(const Message& request) {
-  context_.set_job(kJob);
+  context_.set_job(request.job);
   context_.set_epoch(request.epoch);
   context_.set_generation(request.generation);
   context_.set_low_water(request.low_water);

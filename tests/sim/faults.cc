@@ -216,6 +216,10 @@ void Cluster::Strike(Fault fault) {
     case Fault::kUserError:
       return Add(0,
                  {victim, 0, "user's error", [=, this] { At<Coordinator>(victim).UserError(); }});
+    case Fault::kStranger:
+      return CallAsStranger();
+    case Fault::kClose:
+      return Add(0, {victim, 0, "ends by itself", [=, this] { At<Coordinator>(victim).Close(); }});
     case Fault::kUserRestore:
       return Add(0, {victim, 0, "restore", [=, this] { At<Coordinator>(victim).UserRestore(); }});
     case Fault::kBadFunction:

@@ -122,6 +122,8 @@ constexpr Mark kMarks[] = {
     {Fault::kTornFile, "coordinator", "< server 0 answer to Restore ERROR_MACHINE: file 0 is torn",
      Fault::kKillServer},
     {Fault::kShutFolder, "coordinator", "the folder of checkpoints is shut"},
+    {Fault::kStranger, "worker", "< the cluster"},
+    {Fault::kClose, "coordinator", "< closed"},
 };
 
 // In how many of 60 histories of two workers and two servers, struck by these, the mark is.

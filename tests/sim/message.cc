@@ -42,6 +42,7 @@ std::string Describe(const Message& m) {
   number("epoch", m.epoch);
   number("generation", m.generation);
   number("low water", m.low_water);
+  number("job", m.job == kJob ? 0 : m.job);
   absl::StrAppend(&text, m.copy ? " (second copy)" : "");
   return text;
 }

@@ -16,7 +16,7 @@ inline constexpr Time kMicrosecond = 1000;
 inline constexpr Time kMillisecond = 1000 * kMicrosecond;
 inline absl::Time At(Time time) { return absl::UnixEpoch() + absl::Nanoseconds(time); }
 
-inline constexpr uint64_t kJob = 7;
+inline constexpr uint64_t kJob = 7, kOtherJob = 8;
 inline constexpr Time kHeartbeatEvery = 40 * kMillisecond;
 inline constexpr Time kMonitorEvery = 15 * kMillisecond;
 inline constexpr Time kBackupAfter = 60 * kMillisecond;  // without a result
@@ -126,6 +126,7 @@ struct Message {
   std::array<uint16_t, kMaxSteps> records{};  // of each step
   // By server: partitions that a step changed, and those left alone since a restored state held it.
   std::array<uint8_t, kMaxServers> step_updates{}, step_inherited{};
+  uint64_t job = kJob;  // of a request, and of its answer
 };
 
 std::string Describe(const Message& message);  // for traces

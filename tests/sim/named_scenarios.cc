@@ -38,6 +38,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kBadManifest("manifest unreadable");
   constexpr Moment kNotWritten("manifest not written");
   constexpr Moment kShut("folder is shut");
+  constexpr Moment kRefused("another job refused");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -75,6 +76,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("functions_without_data",
           {F::kKillWorker, F::kKillServer, F::kKillCoordinator, F::kCancel}, 0, 5, 0, 2, no_data,
           kNoData),
+      Row("epochs_started_by_the_user", {F::kKillWorker, F::kKillServer, F::kKillCoordinator}, 0, 4,
+          0, 2, {.checkpoint_every = kOften, .starts_epochs = true}),
       Row("user_errors", {F::kUserError, F::kCancel, F::kKillServer}, 3, 8, 2, 2, often_lossy,
           kErrorTold),
       Row("error_raised_once", {F::kUserError}, 1, 3, 2, 2, {}, kErrorTold),
@@ -124,6 +127,10 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("server_ignores_a_fence", {F::kDeafServer, F::kCancel}, 3, 6, 2, 2, often),
       Row("old_coordinator_is_fenced",
           {F::kSecondCoordinator, F::kHangCoordinator, F::kCutCoordinator}, 2, 4),
+      Row("two_jobs_one_cluster", {F::kStranger, F::kKillWorker, F::kKillServer}, 2, 6, 2, 2, {},
+          kRefused),
+      Row("coordinator_ends_early", {F::kClose, F::kDrainServer, F::kDrainWorker}, 2, 5, 2, 2,
+          often),
       Row("partition_worker", {F::kCutWorker, F::kCutWorkerServer}, 1, 3),
       Row("partition_ps", {F::kCutServer, F::kCutWorkerServer}, 1, 3),
       Row("partition_coordinator", {F::kCutCoordinator}, 1, 3),

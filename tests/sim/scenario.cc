@@ -10,13 +10,15 @@ namespace {
 
 // In the order of Fault.
 constexpr const char* kFaults[] = {
-    "kill worker",      "hang worker",      "drain worker",    "replace worker",  "cut worker",
-    "cut pair",         "no data",          "garbage",         "forget",          "kill server",
-    "hang server",      "drain server",     "replace server",  "cut server",      "deaf server",
-    "kill coordinator", "hang coordinator", "2nd coordinator", "cut coordinator", "cancel",
-    "bad function",     "join worker",      "disk full",       "bad file",        "lost file",
-    "resize",           "no disk",          "hang disk",       "user error",      "user restores",
-    "no manifest",      "bad manifest",     "torn file",       "shut folder"};
+    "kill worker",      "hang worker",     "drain worker",    "replace worker",
+    "cut worker",       "cut pair",        "no data",         "garbage",
+    "forget",           "kill server",     "hang server",     "drain server",
+    "replace server",   "cut server",      "deaf server",     "kill coordinator",
+    "hang coordinator", "2nd coordinator", "cut coordinator", "cancel",
+    "bad function",     "join worker",     "disk full",       "bad file",
+    "lost file",        "resize",          "no disk",         "hang disk",
+    "user error",       "user restores",   "no manifest",     "bad manifest",
+    "torn file",        "shut folder",     "stranger",        "close"};
 static_assert(std::size(kFaults) == kFaultKinds);
 
 }  // namespace
@@ -181,6 +183,11 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   const bool no_data = !s.per_worker && limits.kinds.empty() && other.Below(6) == 0;
   if (limits.no_data.value_or(no_data))
     s.per_mille_no_data = static_cast<uint32_t>(50 + other.Below(251));
+  SplitMix plans(HashCombine(seed, 0x706c616e73));
+  const bool starts_epochs = limits.kinds.empty() && plans.Below(4) == 0;
+  s.starts_epochs = s.epochs > 1 && !s.per_worker && limits.starts_epochs.value_or(starts_epochs);
+  if (limits.kinds.empty() && limits.most_strikes > 0 && plans.Below(8) == 0)
+    s.per_mille_no_plan = static_cast<uint32_t>(100 + plans.Below(301));
   s.broken = limits.broken;
   return s;
 }
@@ -191,6 +198,8 @@ std::string Describe(const Scenario& s) {
       " in flight, ", s.batches, " batches, ", s.epochs, " epochs, functions of ", s.steps,
       ", recovery ", s.recover_shard ? "shard" : "all",
       s.per_worker ? ", every worker reads by itself" : "",
+      s.starts_epochs ? ", the user starts epochs" : "",
+      s.per_mille_no_plan > 0 ? absl::StrCat(", no plan ", s.per_mille_no_plan, " per mille") : "",
       s.most_kept > 0 ? absl::StrCat(", at most ", s.most_kept, " bytes kept") : "",
       s.most_remembered > 0 ? absl::StrCat(", servers remember ", s.most_remembered) : "",
       s.most_late.has_value() ? absl::StrCat(", gradients late by ", *s.most_late, " at most") : "",

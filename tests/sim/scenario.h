@@ -50,9 +50,11 @@ enum class Fault : uint8_t {
   kNoManifest,   // the next manifest cannot be written
   kBadManifest,  // the manifest of the newest checkpoint is damaged
   kTornFile,     // a file of it ends early
-  kShutFolder    // for some time the checkpoints' folder can neither be listed nor changed
+  kShutFolder,   // for some time the checkpoints' folder can neither be listed nor changed
+  kStranger,     // another job's coordinator calls a worker or a server
+  kClose         // the program ends by itself, and is started again
 };
-inline constexpr int kFaultKinds = static_cast<int>(Fault::kShutFolder) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(Fault::kClose) + 1;
 inline constexpr int kOldFaultKinds = static_cast<int>(Fault::kHangDisk) + 1;
 const char* ToString(Fault fault);
 
@@ -78,9 +80,10 @@ struct Scenario {
   uint32_t in_flight = 2;
   uint32_t batches = 20;  // of an epoch
   uint32_t epochs = 1;
-  uint32_t steps = 4;       // of a function, at most
-  bool per_worker = false;  // every worker reads all data by itself, without end
-  uint64_t most_kept = 0;   // bytes, for repeats; 0: any amount
+  bool starts_epochs = false;  // the user starts each, when the one before it has been trained
+  uint32_t steps = 4;          // of a function, at most
+  bool per_worker = false;     // every worker reads all data by itself, without end
+  uint64_t most_kept = 0;      // bytes, for repeats; 0: any amount
   // Entries of a server's memory of applied pushes; 0: more than there are. Else at most two
   // functions run at a time: of more, later ones might take all room while two others wait for it.
   uint32_t most_remembered = 0;
@@ -104,6 +107,7 @@ struct Scenario {
   uint32_t per_mille_lost = 0, per_mille_reply_lost = 0, per_mille_repeated = 0, per_mille_slow = 0;
   // Contributions to a round whose check outlasts their calls.
   uint32_t per_mille_slow_checks = 0;
+  uint32_t per_mille_no_plan = 0;  // of epochs, which cannot be planned: the coordinator ends
   struct Strike {
     Time at;
     Fault fault;
@@ -135,7 +139,7 @@ struct ScenarioLimits {
   uint32_t replicas = 0;            // 0: drawn
   std::optional<uint32_t> backups;  // nothing: drawn
   std::optional<bool> groups;       // nothing: drawn
-  std::optional<bool> full_ledgers, no_data;
+  std::optional<bool> full_ledgers, no_data, starts_epochs;
   Broken broken;
 };
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits = {});

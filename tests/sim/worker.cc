@@ -166,7 +166,8 @@ void Worker::OpenFeed(const Message& message) {
                   .from = slot_,
                   .to = message.from,
                   .stream = message.stream,
-                  .connection = message.connection};
+                  .connection = message.connection,
+                  .job = message.job};
   absl::StatusOr<bool> is_new =
       WorkerRefusal(pb::ERROR_STALE, "another process has the address of the one that is meant");
   if (message.meant == incarnation_)
