@@ -37,6 +37,7 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot, uint64_t incarnation)
              .epoch = CoordinatorEpoch(epoch_),
              .servers = expected_servers_,
              .in_flight = static_cast<int>(cluster->scenario().in_flight),
+             .queue_bound = 3,
              .heartbeat = absl::Nanoseconds(kHeartbeatEvery),
              .timeout = absl::Nanoseconds(kLease),
              .backup = {.least_seconds = static_cast<double>(kBackupAfter) / 1e9},

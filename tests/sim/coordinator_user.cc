@@ -13,11 +13,6 @@
 #include "tests/sim/coordinator.h"
 
 namespace mu::sim {
-namespace {
-
-constexpr size_t kQueueBound = 3;
-
-}  // namespace
 
 bool Coordinator::EpochIsOver() const {
   const DatasetLeases* const leases = core_.leases(kDataset);
@@ -35,8 +30,8 @@ bool Coordinator::AllScheduled() const {
 bool Coordinator::Joins() const { return wants_restore_; }
 
 void Coordinator::Feed() {
-  while (!beginning_ && !ended() && !Joins() && core_.may_schedule() &&
-         core_.queue().queued() < kQueueBound && !AllScheduled() && !EpochIsOver()) {
+  while (!beginning_ && !ended() && !Joins() && core_.may_schedule() && core_.has_room() &&
+         !AllScheduled() && !EpochIsOver()) {
     if (!cluster_->scenario().per_worker && assign_task_ == TaskId() && cluster_->PerMille(20)) {
       Ask(&assign_task_,
           {.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()});
@@ -52,6 +47,8 @@ void Coordinator::Feed() {
     Step(event::Schedule{std::move(work)});
     nothing_more_told_ = false;
   }
+  if (!beginning_ && !ended() && !AllScheduled() && core_.may_schedule() && !core_.has_room())
+    Saw("schedule waits for room");
   // The user waits: at the end, and now and then before.
   if (!beginning_ && !ended() && cluster_->scenario().replicas > 0 && !nothing_more_told_ &&
       (AllScheduled() || EpochIsOver() || Joins() || cluster_->PerMille(5))) {

@@ -42,6 +42,7 @@ inline constexpr std::string_view kMoments[] = {
     "worker lost while cancelling",
     "values restored",        // by the user
     "function without data",  // of training
+    "schedule waits for room",
     // Of the checkpoints' folder.
     "manifest not written", "manifest unreadable", "folder is shut",
     // Both wait until all servers have applied the round.

@@ -39,6 +39,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kNotWritten("manifest not written");
   constexpr Moment kShut("folder is shut");
   constexpr Moment kRefused("another job refused");
+  constexpr Moment kNoRoom("schedule waits for room");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -78,6 +79,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
           kNoData),
       Row("epochs_started_by_the_user", {F::kKillWorker, F::kKillServer, F::kKillCoordinator}, 0, 4,
           0, 2, {.checkpoint_every = kOften, .starts_epochs = true}),
+      Row("queue_bound_blocks_schedule", {F::kDrainWorker, F::kKillWorker}, 1, 4, 1, 2, {},
+          kNoRoom),
       Row("user_errors", {F::kUserError, F::kCancel, F::kKillServer}, 3, 8, 2, 2, often_lossy,
           kErrorTold),
       Row("error_raised_once", {F::kUserError}, 1, 3, 2, 2, {}, kErrorTold),
