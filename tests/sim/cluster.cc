@@ -245,6 +245,7 @@ Cluster::Cluster(uint64_t seed, const Scenario& scenario, bool trace)
       trace_(trace),
       random_(HashCombine(seed, 0x72756e)),
       servers_(scenario.servers),
+      rules_({.replicas = scenario.replicas, .backups = scenario.backups}),
       truth_(&scenario_) {
   core::broken = scenario_.broken.coordinator;
   server_core::broken = scenario_.broken.server;

@@ -40,7 +40,8 @@ class Cluster {
   // For the processes.
   Time now() const { return now_; }
   const Scenario& scenario() const { return scenario_; }
-  uint32_t servers() const { return servers_; }  // how many there ought to be
+  uint32_t servers() const { return servers_; }       // how many there ought to be
+  const RoundRules& rules() const { return rules_; }  // that the user wants
   Disk& disk() { return disk_; }
   Truth& truth() { return truth_; }
   Seen& seen() { return outcome_.seen; }
@@ -122,6 +123,7 @@ class Cluster {
   void CheckRefusal(const Message& answer);
   void Replace(Slot slot, Time until);
   void Resize();
+  void ChangeRounds();
   Checkpoint* NewestCheckpoint();
   void Restart(Slot slot, Time most);
   void Cut(Slot a, Slot b, Time until);
@@ -144,6 +146,7 @@ class Cluster {
   SplitMix random_;
   Time now_ = 0;
   uint32_t servers_;
+  RoundRules rules_;
   Time calm_ = 0;  // from then on nothing fails any more
   uint64_t next_incarnation_ = 1;
   uint32_t next_call_ = 0;

@@ -50,8 +50,7 @@ void Coordinator::Start() {
   After(kMonitorEvery, "", [this] { Monitor(); });
   After(cluster_->scenario().checkpoint_every, "checkpoint due", [this] { TakeCheckpoints(); });
   Evaluate();
-  if (const uint32_t replicas = cluster_->scenario().replicas; replicas > 0)
-    Step(event::SetRounds{{.replicas = replicas, .backups = cluster_->scenario().backups}});
+  if (cluster_->rules().on()) Step(event::SetRounds{cluster_->rules()});
   Step(event::EnableRecovery{cluster_->scenario().recover_shard ? RecoveryMode::kShard
                                                                 : RecoveryMode::kAll});
   if (const uint64_t bytes = cluster_->scenario().most_kept; bytes > 0)
@@ -293,6 +292,7 @@ void Coordinator::Do(action::CommitRound& a) {
     event::RoundCommitted event = {.attempt = attempt, .error = CallError::Of(status)};
     for (const Message& answer : answers)
       event.updates.push_back(static_cast<uint32_t>(answer.updates));
+    skips_ -= set.steps.empty() ? 1 : 0;
     // What follows from it comes with the same event.
     const uint64_t before = core_.rounds().committed;
     Step(std::move(event));
@@ -300,6 +300,7 @@ void Coordinator::Do(action::CommitRound& a) {
     for (const RoundSet::Step& step : set.steps)
       cluster_->truth().ResultTaken(epoch_, step.function.value(), step.step);
   };
+  skips_ += a.set.steps.empty() ? 1 : 0;
   CallAll(ToServers({.kind = Kind::kCommitRound,
                      .generation = OnWire(a.generation),
                      .round = a.set.round,

@@ -48,6 +48,8 @@ class Coordinator final : public Process {
   void UserRestore();
   // The program ends: for a moment daemons can still take their leave.
   void Close();
+  // The user wants other synchronous rounds as soon as nothing of training runs.
+  void ChangeRounds() { wants_rounds_ = true; }
 
   // For the checker.
   struct Place {
@@ -217,6 +219,7 @@ class Coordinator final : public Process {
   uint32_t last_stream_ = 0;
   std::map<FunctionId, uint8_t> kept_steps_;  // whose round is not committed
   bool nothing_more_told_ = false;
+  int skips_ = 0;  // commitments of rounds without steps that are under way
 
   uint32_t evaluations_ = 0;  // that were begun
   GroupId evaluation_;        // that is under way
@@ -235,7 +238,7 @@ class Coordinator final : public Process {
   uint32_t catalog_ = 0;                        // version
   uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is
   uint8_t bad_functions_ = 0;
-  bool wants_restore_ = false;
+  bool wants_restore_ = false, wants_rounds_ = false;
   uint64_t restore_from_ = 0;                     // of restore_task_: the folder
   std::optional<Checkpoint> restore_checkpoint_;  // that one, as it was then
   Messages restore_answers_;                      // of the servers that have loaded it

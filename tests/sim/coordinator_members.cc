@@ -91,6 +91,7 @@ void Coordinator::Do(action::MemberLost& a) {
   const bool is_worker = a.member.role == pb::ROLE_WORKER;
   cluster_->Trace(slot_, is_worker ? "worker " : "server ", a.member.index, " is lost: ", a.kind);
   if (a.kind == "hangs") Saw("lost as one that hangs");
+  if (!is_worker && skips_ > 0) Saw("server lost in an empty commit");
   if (!is_worker) return cluster_->truth().StateGivenUp(static_cast<uint8_t>(a.member.index));
   if (core_.cancelling()) Saw("worker lost while cancelling");
   const Slot slot = static_cast<Slot>(std::stoi(a.member.address));

@@ -27,7 +27,7 @@ bool Coordinator::AllScheduled() const {
                            core_.leases(kDataset)->shared()->epoch() + 1 >= scenario.epochs);
 }
 
-bool Coordinator::Joins() const { return wants_restore_; }
+bool Coordinator::Joins() const { return wants_restore_ || wants_rounds_; }
 
 void Coordinator::Feed() {
   while (!beginning_ && !ended() && !Joins() && core_.may_schedule() && core_.has_room() &&
@@ -106,8 +106,15 @@ void Coordinator::UserRestore() {
 }
 
 void Coordinator::ActWhenQuiet() {
-  if (beginning_ || ended() || !core_.quiet()) return;
-  if (std::exchange(wants_restore_, false) && restore_task_ == TaskId()) RestoreValues();
+  // While values are loaded the user waits for them.
+  if (beginning_ || ended() || !core_.quiet() || !core_.may_schedule()) return;
+  const RoundRules& rules = cluster_->rules();
+  if (std::exchange(wants_rounds_, false) && rules != core_.queue().rounds()) {
+    Saw("rounds change");
+    cluster_->Trace(slot_, "changes its rounds to ", rules.replicas, " and ", rules.backups);
+    Step(event::SetRounds{rules});
+  }
+  if (std::exchange(wants_restore_, false)) RestoreValues();
   if (!EpochIsOver() || AllScheduled() || !core_.may_schedule()) return;
   const DatasetLeases& leases = *core_.leases(kDataset);
   const uint64_t next = leases.shared()->epoch() + 1;

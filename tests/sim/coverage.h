@@ -44,7 +44,9 @@ inline constexpr std::string_view kMoments[] = {
     "function without data",  // of training
     "schedule waits for room",
     // Of the checkpoints' folder.
-    "manifest not written", "manifest unreadable", "folder is shut",
+    "manifest not written", "manifest unreadable", "folder is shut", "rounds change",
+    // Of a round that is skipped, since steps of another mode have taken its number.
+    "server lost in an empty commit",
     // Both wait until all servers have applied the round.
     "error in a decided round", "leave in a decided round",
     // While it and another worker compute for the open round, each for a function of several steps.

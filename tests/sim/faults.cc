@@ -159,6 +159,19 @@ void Cluster::Resize() {
   StartCoordinatorAfter(100 * kMillisecond);
 }
 
+void Cluster::ChangeRounds() {
+  if (scenario_.replicas == 0) return;
+  const bool stops = rules_.on() && Between(0, 2) == 0;
+  rules_ = {};
+  if (!stops) {
+    rules_.replicas = static_cast<uint32_t>(Between(1, 4));
+    rules_.backups = static_cast<uint32_t>(Between(0, 2));
+  }
+  truth_.RoundsChange(rules_.replicas);
+  Add(0, {coordinator_slot_, 0, "change rounds",
+          [this, slot = coordinator_slot_] { At<Coordinator>(slot).ChangeRounds(); }});
+}
+
 Checkpoint* Cluster::NewestCheckpoint() {
   for (auto it = disk_.checkpoints.rbegin(); it != disk_.checkpoints.rend(); ++it) {
     if (it->second.committed) return &it->second;
@@ -216,6 +229,8 @@ void Cluster::Strike(Fault fault) {
     case Fault::kUserError:
       return Add(0,
                  {victim, 0, "user's error", [=, this] { At<Coordinator>(victim).UserError(); }});
+    case Fault::kChangeRounds:
+      return ChangeRounds();
     case Fault::kStranger:
       return CallAsStranger();
     case Fault::kClose:

@@ -124,6 +124,7 @@ constexpr Mark kMarks[] = {
     {Fault::kShutFolder, "coordinator", "the folder of checkpoints is shut"},
     {Fault::kStranger, "worker", "< the cluster"},
     {Fault::kClose, "coordinator", "< closed"},
+    {Fault::kChangeRounds, "coordinator", "changes its rounds"},
 };
 
 // In how many of 60 histories of two workers and two servers, struck by these, the mark is.

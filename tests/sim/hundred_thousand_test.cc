@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
+#include <string>
 #include <thread>
 
 #include "absl/strings/numbers.h"
@@ -28,10 +29,16 @@ constexpr uint64_t kFailedOnce[] = {269,     433,     1776,     2751,       2792
 // Functions of several steps train in rounds in one of twenty histories, and in one of ten of these
 // a worker is killed, at any time.
 constexpr absl::string_view kRare[] = {"push partly inherited", "packed contributor dies"};
-// A worker answers a cancellation when no push of it is on its way, so a fence waits only for those
-// of workers that cannot be reached: in some histories of 100,000, or in none. Tests of the
-// server's core hold what happens then.
-constexpr absl::string_view kPerhapsNever = "fence waits";
+// In some histories of 100,000, or in none. A worker answers a cancellation when no push of it is
+// on its way, so a fence waits only for those of workers that cannot be reached; tests of the
+// server's core hold what happens then. A round is skipped when rounds were switched off and on
+// again, in some milliseconds; CoreRoundsChange holds that.
+constexpr absl::string_view kPerhapsNever[] = {"fence waits", "server lost in an empty commit"};
+
+template <size_t n>
+bool IsOneOf(const absl::string_view (&names)[n], const std::string& name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
 
 TEST(Simulation, HundredThousandHistories) {
   constexpr uint64_t kHistories = 100'000;
@@ -48,9 +55,9 @@ TEST(Simulation, HundredThousandHistories) {
             << summary.events / summary.histories << " events each\n"
             << summary.coverage.Table();
   for (const Coverage::Row& row : summary.coverage.Rows()) {
-    if (row.name == kPerhapsNever) continue;
-    const bool rare = std::find(std::begin(kRare), std::end(kRare), row.name) != std::end(kRare);
-    EXPECT_GE(row.histories, rare ? kLeast / 100 : kLeast) << row.kind << " " << row.name;
+    if (IsOneOf(kPerhapsNever, row.name)) continue;
+    EXPECT_GE(row.histories, IsOneOf(kRare, row.name) ? kLeast / 100 : kLeast)
+        << row.kind << " " << row.name;
   }
 }
 

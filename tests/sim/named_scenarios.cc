@@ -40,6 +40,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kShut("folder is shut");
   constexpr Moment kRefused("another job refused");
   constexpr Moment kNoRoom("schedule waits for room");
+  constexpr Moment kRoundsChange("rounds change");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -175,6 +176,12 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("sync_leave_between_commits", {F::kDrainServer, F::kDeafServer}, 2, 5, 0, 3, sync_often),
       Row("sync_small_round_at_the_end", {F::kKillWorker, F::kKillServer}, 0, 2, 0, 2, sync_of_four,
           kSmallRound),
+      Row("sync_rounds_change",
+          {F::kChangeRounds, F::kChangeRounds, F::kKillWorker, F::kKillServer, F::kKillCoordinator},
+          3, 8, 0, 2, sync_often, kRoundsChange),
+      Row("sync_ps_killed_while_a_round_is_skipped",
+          {F::kChangeRounds, F::kChangeRounds, F::kKillServer}, 4, 10, 2, 3, sync_lossy,
+          kRoundsChange),
       Row("sync_slow_worker", {}, 0, 0, 3, 2, sync_slow_worker),
       Row("sync_always_too_late", {}, 0, 0, 0, 2, sync_slow_record),
       Row("sync_slow_checks", {F::kKillWorker, F::kKillServer, F::kCancel}, 0, 3, 0, 0,

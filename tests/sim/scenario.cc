@@ -18,7 +18,8 @@ constexpr const char* kFaults[] = {
     "bad function",     "join worker",     "disk full",       "bad file",
     "lost file",        "resize",          "no disk",         "hang disk",
     "user error",       "user restores",   "no manifest",     "bad manifest",
-    "torn file",        "shut folder",     "stranger",        "close"};
+    "torn file",        "shut folder",     "stranger",        "close",
+    "change rounds"};
 static_assert(std::size(kFaults) == kFaultKinds);
 
 }  // namespace

@@ -52,9 +52,10 @@ enum class Fault : uint8_t {
   kTornFile,     // a file of it ends early
   kShutFolder,   // for some time the checkpoints' folder can neither be listed nor changed
   kStranger,     // another job's coordinator calls a worker or a server
-  kClose         // the program ends by itself, and is started again
+  kClose,        // the program ends by itself, and is started again
+  kChangeRounds  // where training is in rounds: of another size from now on, or none
 };
-inline constexpr int kFaultKinds = static_cast<int>(Fault::kClose) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(Fault::kChangeRounds) + 1;
 inline constexpr int kOldFaultKinds = static_cast<int>(Fault::kHangDisk) + 1;
 const char* ToString(Fault fault);
 

@@ -32,6 +32,10 @@ class Server final : public Daemon {
     AdmittedPush push;
   };
   using Admitted = std::list<Work>::iterator;
+  struct Kept {  // a contribution to a round
+    Message message;
+    AdmittedPush push;
+  };
   using Waiting = std::vector<std::pair<PsCallId, Message>>;
 
   void FillHeartbeat(Message* call) const override;

@@ -66,10 +66,10 @@ void Server::Contribute(const Message& request) {
     Saw("check outlasts its call");
     check += kServerCallTimeout + cluster_->Between(0, 2 * kServerCallTimeout);
   }
-  After(check, "kept", [=, this] {
+  After(check, "kept", [=, this, push = std::move(begun.push)] {
     checking_.erase({request.round, id});
     const PushEnded ended = core_.Keep(now(), id, request.round, request.most, absl::OkStatus(),
-                                       std::make_shared<Message>(request));
+                                       std::make_shared<Kept>(Kept{request, push}));
     Acknowledge(request, ended.answer);
     AcknowledgeWaiting(ended);
   });
@@ -104,23 +104,26 @@ void Server::ApplyRound(const Message& request, const RoundTurn& turn) {
                                           ", and step ", set.steps[i].step, " of function ",
                                           set.steps[i].function.value(), " ", why...));
     };
-    const auto* const push = static_cast<const Message*>(turn.chosen[i].get());
-    if (push == nullptr) {
+    const auto* const kept = static_cast<const Kept*>(turn.chosen[i].get());
+    if (kept == nullptr) {
       fail("is not there");
       continue;
     }
-    if (push->version != version)
-      fail("has read ", push->version, " steps, where the state has ", version);
-    if (push->generation != request.generation) fail("is of generation ", push->generation);
-    ForEachHeld([&](uint32_t, Partition& partition) {
+    const Message& push = kept->message;
+    if (push.version != version)
+      fail("has read ", push.version, " steps, where the state has ", version);
+    if (push.generation != request.generation) fail("is of generation ", push.generation);
+    ForEachHeld([&](uint32_t p, Partition& partition) {
+      // A step of before there were rounds, of which a cut contained a part.
+      if (kept->push.IsInherited(KeyOf(p))) return;
       ++updates;
       ++partition.counter;
-      partition.effects.push_back({static_cast<uint32_t>(push->function), push->step,
-                                   push->records[0], static_cast<uint16_t>(push->place),
+      partition.effects.push_back({static_cast<uint32_t>(push.function), push.step, push.records[0],
+                                   static_cast<uint16_t>(push.place),
                                    static_cast<uint32_t>(request.round)});
     });
   }
-  if (set.steps.size() < cluster_->scenario().replicas && EndsAnEpoch(request.round))
+  if (set.steps.size() < cluster_->rules().replicas && EndsAnEpoch(request.round))
     Saw("small round ends epoch");
   const PushAnswer answer = core_.EndRound(now(), updates);
   cluster_->Reply(request, {.status = answer.status, .updates = updates});

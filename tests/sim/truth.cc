@@ -174,6 +174,11 @@ void Truth::Pulled(uint8_t index, const Message& pull, const Partitions& partiti
   }
 }
 
+void Truth::RoundsChange(uint32_t replicas) {
+  rounds_change_ = true;
+  most_replicas_ = std::max({most_replicas_, replicas, scenario_->replicas});
+}
+
 void Truth::Started(uint64_t function, uint32_t step, uint64_t round) {
   // What is lost on its way or with a process is not too late. Slow messages end calls by their
   // deadlines, and servers by theirs.
@@ -201,7 +206,9 @@ void Truth::Delivered(uint32_t epoch, uint64_t function, uint32_t step) {
 bool Truth::CheckRounds(uint32_t partition, const std::vector<Effect>& effects) {
   std::map<uint32_t, uint32_t> steps;  // by round
   for (const Effect& effect : effects) {
-    if (effect.round == 0 || ++steps[effect.round] > scenario_->replicas) {
+    if (effect.round == 0 && rounds_change_) continue;
+    if (effect.round == 0 ||
+        ++steps[effect.round] > std::max(scenario_->replicas, most_replicas_)) {
       Fail(absl::StrCat("partition ", partition, ": step ", effect.step, " of function ",
                         effect.function, " is in round ", effect.round, ", which has ",
                         steps[effect.round], " steps"));
@@ -277,8 +284,10 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
     // A round is applied by all servers or by none, whatever was cancelled.
     const bool rounds = scenario_->replicas > 0;
     if (rounds && !CheckRounds(p, effects)) return;
-    if (!rounds)
+    if (!rounds || rounds_change_)
       std::erase_if(effects, [&](const Effect& e) { return cancelled_.contains(e.function); });
+    // A step may be on some partitions since before there were rounds, and on the others with one.
+    for (Effect& effect : effects) effect.round = rounds_change_ ? 0 : effect.round;
     if (reference.value_or(effects) != effects) {
       return Fail(absl::StrCat("partition ", p,
                                " has other records for the same steps than another partition"));
@@ -292,7 +301,7 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
                       (epochs_ > 1 || restores_ > 1);
   // The updates of steps whose results nobody heard are held, but were never acknowledged.
   const bool comparable =
-      (scenario_->recover_shard || restores_ <= 1) && !strays && !any_cancelled_;
+      (scenario_->recover_shard || restores_ <= 1) && !strays && !any_cancelled_ && !rounds_change_;
   if (comparable && (epochs_ == 1 ? reported != rolled_back_ : reported < rolled_back_)) {
     Fail(absl::StrCat(rolled_back_, " acknowledged updates were rolled back, the report says ",
                       reported));

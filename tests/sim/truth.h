@@ -33,6 +33,8 @@ class Truth {
   void Pulled(uint8_t index, const Message& pull, const Partitions& partitions);
   // From now on a coordinator tells each daemon that it hears of that this generation begins.
   void Announced(uint32_t epoch, uint32_t generation, Time now);
+  // From now on rounds may have so many steps, too, and some steps train without rounds.
+  void RoundsChange(uint32_t replicas);
   // A coordinator starts a step for this round.
   void Started(uint64_t function, uint32_t step, uint64_t round);
   // A function is scheduled that trains and reads no records.
@@ -89,6 +91,8 @@ class Truth {
   std::array<absl::flat_hash_set<uint64_t>, kMaxPartitions> acknowledged_;
   std::map<uint64_t, std::vector<uint16_t>> cancelled_;  // functions, with their records
   bool any_cancelled_ = false;
+  bool rounds_change_ = false;
+  uint32_t most_replicas_ = 0;                 // since they do
   std::map<uint64_t, uint32_t> without_data_;  // functions of the present epoch, with their steps
   uint64_t reported_below_ = 0;                // of cancelled functions: the user has been told
   int64_t rolled_back_ = 0;                    // acknowledged updates, in this epoch
