@@ -21,7 +21,9 @@ DataLayout DataOf(const Scenario& scenario) {
   dataset.set_batch_size(1);
   dataset.set_block_records(2);
   dataset.set_shuffle_records(6);
-  dataset.set_epochs(scenario.per_worker ? 0 : scenario.starts_epochs ? 1 : scenario.epochs);
+  dataset.set_epochs(scenario.per_worker      ? scenario.own_epochs
+                     : scenario.starts_epochs ? 1
+                                              : scenario.epochs);
   dataset.set_seed(scenario.batches);
   if (scenario.per_worker) dataset.set_visitation(pb::VISITATION_NONE);
   return {dataset, std::make_shared<const std::vector<FileLayout>>(1, scenario.batches)};
@@ -238,6 +240,8 @@ void Coordinator::Do(action::Start& a) {
       Saw("function without data");
       run.records.fill(kNoRecord);
     }
+    if (cluster_->scenario().per_worker)
+      cluster_->truth().Bound(epoch_, start.function.value(), function.steps);
     run.only_reads = only_read_.contains(start.function);
     LetFail(&run);
     if (const auto known = records_.find(start.function); known != records_.end())
@@ -316,6 +320,11 @@ void Coordinator::Do(action::Finish& a) {
   if (a.status.ok() || ended()) return;
   // Not what ends since another function has failed.
   if (!absl::IsCancelled(a.status)) NoteError(a.status);
+  if (absl::IsOutOfRange(a.status)) {
+    Saw("out of data");
+    out_of_data_ = true;
+    cluster_->truth().OutOfData(epoch_, core_.queue().next_id().value());
+  }
   // One that had its result may fail when it is repeated. It is left out then, too.
   cluster_->truth().Cancelled(epoch_, a.function.value(),
                               records.empty() ? repeated_[a.function] : records.mapped());

@@ -22,7 +22,8 @@ bool Coordinator::EpochIsOver() const {
 bool Coordinator::AllScheduled() const {
   if (core_.leases(kDataset) == nullptr) return false;
   const Scenario& scenario = cluster_->scenario();
-  if (scenario.per_worker) return core_.queue().next_id().value() > scenario.Functions();
+  if (scenario.per_worker)
+    return out_of_data_ || core_.queue().next_id().value() > scenario.Functions();
   return EpochIsOver() && (!scenario.starts_epochs ||
                            core_.leases(kDataset)->shared()->epoch() + 1 >= scenario.epochs);
 }

@@ -43,6 +43,7 @@ inline constexpr std::string_view kMoments[] = {
     "values restored",        // by the user
     "function without data",  // of training
     "schedule waits for room",
+    "out of data",  // a worker that reads by itself
     // Of the checkpoints' folder.
     "manifest not written", "manifest unreadable", "folder is shut", "rounds change",
     // Of a round that is skipped, since steps of another mode have taken its number.

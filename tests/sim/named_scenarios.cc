@@ -40,6 +40,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kShut("folder is shut");
   constexpr Moment kRefused("another job refused");
   constexpr Moment kNoRoom("schedule waits for room");
+  constexpr Moment kOutOfData("out of data");
   constexpr Moment kRoundsChange("rounds change");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
@@ -75,6 +76,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("undisturbed", {}),
       Row("each_record_once_per_epoch", {F::kKillWorker, F::kJoinWorker}, 0, 3, 0, 2),
       Row("per_worker_dataset_differs", {F::kKillWorker}, 0, 2, 0, 2, {.per_worker = true}),
+      Row("per_worker_dataset_that_ends", {F::kKillWorker, F::kKillCoordinator}, 0, 2, 0, 2,
+          {.per_worker = true, .sync = false, .data_ends = true}, kOutOfData),
       Row("functions_without_data",
           {F::kKillWorker, F::kKillServer, F::kKillCoordinator, F::kCancel}, 0, 5, 0, 2, no_data,
           kNoData),

@@ -189,6 +189,12 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   s.starts_epochs = s.epochs > 1 && !s.per_worker && limits.starts_epochs.value_or(starts_epochs);
   if (limits.kinds.empty() && limits.most_strikes > 0 && plans.Below(8) == 0)
     s.per_mille_no_plan = static_cast<uint32_t>(100 + plans.Below(301));
+  SplitMix ends(HashCombine(seed, 0x656e6473));
+  const bool data_ends = limits.kinds.empty() && s.epochs == 2 && ends.Below(2) == 0;
+  if (s.per_worker && limits.data_ends.value_or(data_ends)) {
+    s.epochs = 2;  // more than one worker has
+    s.own_epochs = 1;
+  }
   s.broken = limits.broken;
   return s;
 }
@@ -199,6 +205,7 @@ std::string Describe(const Scenario& s) {
       " in flight, ", s.batches, " batches, ", s.epochs, " epochs, functions of ", s.steps,
       ", recovery ", s.recover_shard ? "shard" : "all",
       s.per_worker ? ", every worker reads by itself" : "",
+      s.own_epochs > 0 ? absl::StrCat(", ", s.own_epochs, " times") : "",
       s.starts_epochs ? ", the user starts epochs" : "",
       s.per_mille_no_plan > 0 ? absl::StrCat(", no plan ", s.per_mille_no_plan, " per mille") : "",
       s.most_kept > 0 ? absl::StrCat(", at most ", s.most_kept, " bytes kept") : "",

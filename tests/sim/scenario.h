@@ -83,7 +83,8 @@ struct Scenario {
   uint32_t epochs = 1;
   bool starts_epochs = false;  // the user starts each, when the one before it has been trained
   uint32_t steps = 4;          // of a function, at most
-  bool per_worker = false;     // every worker reads all data by itself, without end
+  bool per_worker = false;     // every worker reads all data by itself
+  uint32_t own_epochs = 0;     // so many times, if it does; 0: without end
   uint64_t most_kept = 0;      // bytes, for repeats; 0: any amount
   // Entries of a server's memory of applied pushes; 0: more than there are. Else at most two
   // functions run at a time: of more, later ones might take all room while two others wait for it.
@@ -120,7 +121,7 @@ struct Scenario {
     return strikes.empty() && data_comes_at == 0 && per_mille_lost == 0 &&
            per_mille_reply_lost == 0 && per_mille_repeated == 0 && per_mille_slow_checks == 0;
   }
-  // Functions that are scheduled, if each worker's data has no end.
+  // Functions that are scheduled, if each worker reads by itself and none comes to its end.
   uint32_t Functions() const { return batches * epochs / steps; }
   // Updates of each partition, but for those of functions that read no records.
   uint32_t TotalSteps() const { return per_worker ? Functions() * steps : batches * epochs; }
@@ -140,7 +141,7 @@ struct ScenarioLimits {
   uint32_t replicas = 0;            // 0: drawn
   std::optional<uint32_t> backups;  // nothing: drawn
   std::optional<bool> groups;       // nothing: drawn
-  std::optional<bool> full_ledgers, no_data, starts_epochs;
+  std::optional<bool> full_ledgers, no_data, starts_epochs, data_ends;
   Broken broken;
 };
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits = {});

@@ -20,6 +20,16 @@ void Truth::ResultTaken(uint32_t epoch, uint64_t function, uint32_t step) {
     acknowledged_[p].insert(KeyOf(function, step));
 }
 
+void Truth::Bound(uint32_t epoch, uint64_t function, uint32_t steps) {
+  if (epoch != epoch_) return;
+  short_.erase(function);
+  if (steps < scenario_->steps) short_[function] = steps;
+}
+
+void Truth::OutOfData(uint32_t epoch, uint64_t next) {
+  if (epoch == epoch_) ends_at_ = next;
+}
+
 void Truth::ScheduledWithoutData(uint32_t epoch, uint64_t function, uint32_t steps) {
   if (epoch == epoch_) without_data_[function] = steps;
 }
@@ -78,6 +88,8 @@ void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
   for (auto& steps : acknowledged_) steps.clear();
   const uint64_t next_function = checkpoint == nullptr ? 0 : checkpoint->position.next_function();
   without_data_.erase(without_data_.lower_bound(next_function), without_data_.end());
+  short_.erase(short_.lower_bound(next_function), short_.end());
+  ends_at_.reset();
   if (checkpoint == nullptr) return cancelled_.clear();
   std::map<uint64_t, uint32_t> unfinished;  // to their first step without a result
   for (const auto& function : checkpoint->position.functions())
@@ -241,6 +253,12 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
       records.resize(it->second);
     for (uint32_t i = 0; i < records.size(); ++i) excused[place_of(function, i, records[i])] = true;
   }
+  const auto excuse_from = [&](uint64_t function, uint32_t step) {
+    for (; step < scenario_->steps; ++step) excused[place_of(function, step, 0)] = true;
+  };
+  for (const auto& [function, steps] : short_) excuse_from(function, steps);
+  for (uint64_t f = ends_at_.value_or(~uint64_t{0}); f <= scenario_->Functions(); ++f)
+    excuse_from(f, 0);
   int64_t missing = 0;
   std::optional<std::vector<Effect>> reference;
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ class Truth {
   void RoundsChange(uint32_t replicas);
   // A coordinator starts a step for this round.
   void Started(uint64_t function, uint32_t step, uint64_t round);
+  // A function has so many steps: fewer where its worker comes to the end of its own data.
+  void Bound(uint32_t epoch, uint64_t function, uint32_t steps);
+  // A worker has come to that end: functions from `next` on are not scheduled.
+  void OutOfData(uint32_t epoch, uint64_t next);
   // A function is scheduled that trains and reads no records.
   void ScheduledWithoutData(uint32_t epoch, uint64_t function, uint32_t steps);
   // The user of a coordinator gets the result of a step.
@@ -92,7 +97,11 @@ class Truth {
   std::map<uint64_t, std::vector<uint16_t>> cancelled_;  // functions, with their records
   bool any_cancelled_ = false;
   bool rounds_change_ = false;
-  uint32_t most_replicas_ = 0;                 // since they do
+  uint32_t most_replicas_ = 0;  // since they do
+  // Of the present epoch: functions with fewer steps than were asked for, and the first that is not
+  // scheduled any more.
+  std::map<uint64_t, uint32_t> short_;
+  std::optional<uint64_t> ends_at_;
   std::map<uint64_t, uint32_t> without_data_;  // functions of the present epoch, with their steps
   uint64_t reported_below_ = 0;                // of cancelled functions: the user has been told
   int64_t rolled_back_ = 0;                    // acknowledged updates, in this epoch
