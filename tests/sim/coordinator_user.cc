@@ -33,15 +33,17 @@ bool Coordinator::Joins() const { return wants_restore_ || wants_rounds_; }
 void Coordinator::Feed() {
   while (!beginning_ && !ended() && !Joins() && core_.may_schedule() && core_.has_room() &&
          !AllScheduled() && !EpochIsOver()) {
-    if (!cluster_->scenario().per_worker && assign_task_ == TaskId() && cluster_->PerMille(20)) {
+    const Scenario& scenario = cluster_->scenario();
+    if (!scenario.per_worker && scenario.most_remembered == 0 && assign_task_ == TaskId() &&
+        cluster_->PerMille(20)) {
       Ask(&assign_task_,
           {.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()});
     }
     FunctionWork work;
-    work.steps = cluster_->scenario().steps;
+    work.steps = scenario.steps;
     work.dataset = kDataset;
     work.trains = work.updates = true;
-    if (cluster_->PerMille(cluster_->scenario().per_mille_no_data)) {
+    if (cluster_->PerMille(scenario.per_mille_no_data)) {
       work.dataset = 0;
       work.trains = work.updates = cluster_->PerMille(500);
     }
