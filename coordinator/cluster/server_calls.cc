@@ -8,6 +8,7 @@
 #include "common/client/membership.h"
 #include "common/client/view_requests.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/core/configure_generation.h"
 #include "coordinator/core/deadlines.h"
 
 namespace mu {
@@ -49,7 +50,8 @@ absl::StatusOr<std::vector<Reply>> ServerCalls::CallAll(const Call& call, const 
   return replies;
 }
 
-absl::Status ServerCalls::SendRouting(const Call& call, uint64_t generation) {
+absl::Status ServerCalls::SendRouting(const Call& call, bool loads) {
+  const uint64_t generation = ConfigureGeneration(call.routing->generation(), loads);
   MU_RETURN_IF_ERROR(client_.SetRouting(*call.routing));
   return CallAll<pb::ConfigurePsReply>(call, "Configure",
                                        [&](size_t, uint32_t index) {
@@ -63,16 +65,12 @@ absl::Status ServerCalls::SendRouting(const Call& call, uint64_t generation) {
       .status();
 }
 
-absl::Status ServerCalls::Configure(const Call& call) {
-  return SendRouting(call, call.routing->generation());
-}
+absl::Status ServerCalls::Configure(const Call& call) { return SendRouting(call, /*loads=*/false); }
 
 absl::StatusOr<std::vector<pb::RestoreReply>> ServerCalls::Restore(const Call& call,
                                                                    const SavedState& from,
                                                                    const std::vector<bool>& keep) {
-  // The restore begins the new generation of the servers' state; what still belongs to the old one
-  // is refused.
-  MU_RETURN_IF_ERROR(SendRouting(call, call.routing->generation() - 1));
+  MU_RETURN_IF_ERROR(SendRouting(call, /*loads=*/true));
   return CallAll<pb::RestoreReply>(call, "Restore", [&](size_t s, uint32_t) {
     pb::RestoreRequest request;
     *request.mutable_context() = call.context;

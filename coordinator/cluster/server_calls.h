@@ -35,7 +35,7 @@ class ServerCalls final : public ServerApi {
   PsAdmin* admin() { return &admin_; }
 
  private:
-  absl::Status SendRouting(const Call& call, uint64_t generation);
+  absl::Status SendRouting(const Call& call, bool loads);
   template <typename Reply, typename Make>
   absl::StatusOr<std::vector<Reply>> CallAll(const Call& call, const char* method,
                                              const Make& make);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "coordinator/core/configure_generation.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
@@ -96,7 +97,8 @@ void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder
   };
   CallAll(ToServers({.kind = Kind::kConfigure,
                      .steps = static_cast<uint8_t>(expected_servers_),
-                     .generation = OnWire(generation)}),
+                     .generation = static_cast<uint32_t>(
+                         ConfigureGeneration(OnWire(generation), folder.has_value()))}),
           kTries, configured);
 }
 
