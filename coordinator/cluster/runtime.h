@@ -33,6 +33,7 @@
 #include "coordinator/cluster/server_api.h"
 #include "coordinator/cluster/worker_link.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/unseen_errors.h"
 #include "proto/worker.pb.h"
 
 namespace mu {
@@ -359,13 +360,6 @@ class Runtime {
   enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled, kGroups };
   // Of a group, for kSchedule and kJoin: it waits for no other group.
   static Loop::Turn TurnOf(GroupId group, Turn turn);
-  // Of the group; null: there is no such group.
-  std::shared_ptr<PendingError>* ErrorOf(GroupId group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  // The group's pending error, if nobody has seen it; null: none.
-  std::shared_ptr<PendingError> UnseenError(GroupId group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  // The error that this call is refused with; null: none.
-  std::shared_ptr<PendingError> RefusedWith(const FunctionWork& work)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Whether an answer is known: all of training that was scheduled has finished, or the error.
   bool NothingTrains(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   bool TryJoin(GroupId group, absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -387,8 +381,7 @@ class Runtime {
   std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(loop_);
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(loop_);
   int callbacks_ ABSL_GUARDED_BY(loop_) = 0;  // that will still come
-  std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(loop_);
-  std::map<GroupId, std::shared_ptr<PendingError>> groups_ ABSL_GUARDED_BY(loop_);
+  UnseenErrors<PendingError> errors_ ABSL_GUARDED_BY(loop_);
   std::map<ViewId, std::shared_ptr<const ViewFiles>> views_ ABSL_GUARDED_BY(loop_);
   GroupId last_group_ ABSL_GUARDED_BY(loop_);
   std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(loop_);

@@ -121,9 +121,7 @@ void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::
 }
 
 void Runtime::Do(action::Cancelled& a) {
-  // The first error is the one that is told.
-  if (!a.error.ok() && UnseenError(GroupId()) == nullptr)
-    error_ = std::make_shared<PendingError>(std::move(a.error));
+  if (!a.error.ok()) errors_.Failed(GroupId(), std::move(a.error));
 }
 
 void Runtime::Do(action::Note& a) {

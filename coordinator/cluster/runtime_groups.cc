@@ -29,7 +29,7 @@ GroupId Runtime::MakeGroup(std::shared_ptr<const ViewFiles> files) {
   return loop_.Ask([&] {
     loop_.AssertHeld();
     const GroupId group = last_group_ = last_group_.Next();
-    groups_[group];
+    errors_.GroupMade(group);
     ViewId view;
     for (const auto& [id, there] : views_) {
       // One that is being dropped, or could not be loaded, stays dropped on the servers.
@@ -48,7 +48,7 @@ GroupId Runtime::MakeGroup(std::shared_ptr<const ViewFiles> files) {
 void Runtime::DropGroup(GroupId group) {
   loop_.Post([this, group] {
     loop_.AssertHeld();
-    groups_.erase(group);
+    errors_.GroupDropped(group);
     Step(event::GroupDropped{group});
   });
 }
@@ -71,22 +71,7 @@ void Runtime::Cancel(GroupId group) {
   });
 }
 
-std::shared_ptr<PendingError>* Runtime::ErrorOf(GroupId group) {
-  if (group == GroupId()) return &error_;
-  const auto it = groups_.find(group);
-  return it == groups_.end() ? nullptr : &it->second;
-}
-
-std::shared_ptr<PendingError> Runtime::UnseenError(GroupId group) {
-  const std::shared_ptr<PendingError>* const error = ErrorOf(group);
-  return error == nullptr || *error == nullptr || (*error)->reported ? nullptr : *error;
-}
-
-void Runtime::Do(action::GroupFailed& a) {
-  if (std::shared_ptr<PendingError>* const error = ErrorOf(a.group);
-      error != nullptr && UnseenError(a.group) == nullptr)
-    *error = std::make_shared<PendingError>(std::move(a.error));
-}
+void Runtime::Do(action::GroupFailed& a) { errors_.Failed(a.group, std::move(a.error)); }
 
 void Runtime::Do(action::LoadView& a) {
   work_on_views_.Add([this, call = NewCall(a.generation), a, files = views_.at(a.view)] {

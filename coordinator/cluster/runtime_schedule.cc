@@ -6,18 +6,6 @@
 
 namespace mu {
 
-std::shared_ptr<PendingError> Runtime::RefusedWith(const FunctionWork& work) {
-  if (auto error = UnseenError(work.group)) return error;
-  if (const absl::Status ended = core_.ended(); !ended.ok())
-    return std::make_shared<PendingError>(ended);
-  absl::Status refused = core_.RefusalOf(work.fingerprint);
-  refused.Update(core_.MaySchedule(work));
-  if (refused.ok()) return nullptr;
-  const auto error = std::make_shared<PendingError>(std::move(refused));
-  if (std::shared_ptr<PendingError>* const of_group = ErrorOf(work.group)) *of_group = error;
-  return error;
-}
-
 RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names,
                               std::optional<std::string> user_state) {
   RemoteValue value;
@@ -27,8 +15,15 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
     if (!(trains ? core_.may_schedule() : core_.may_schedule_in_groups())) return false;
     if (const InstalledFunction* const installed = catalog_.FindFunction(work.fingerprint))
       work.name = installed->proto.name();
-    if (const auto error = RefusedWith(work)) {
-      value = RemoteValue(error);
+    auto error = errors_.Unseen(work.group);
+    if (error == nullptr) {
+      absl::Status refused = core_.ended();
+      refused.Update(core_.RefusalOf(work.fingerprint));
+      refused.Update(core_.MaySchedule(work));
+      if (!refused.ok()) error = errors_.Failed(work.group, std::move(refused));
+    }
+    if (error != nullptr) {
+      value = RemoteValue(std::move(error));
       return true;
     }
     if (!(trains ? core_.has_room() : core_.has_room(work.group))) return false;
@@ -49,12 +44,7 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
 
 bool Runtime::TryJoin(GroupId group, absl::Status* result) {
   if (group == GroupId() && core_.settling()) return false;
-  const auto error = UnseenError(group);
-  if (error != nullptr && !core_.closed()) {
-    *result = error->Report();
-  } else {
-    *result = core_.ended();
-  }
+  *result = errors_.Tell(group, core_.closed(), core_.ended());
   if (group != GroupId()) return !result->ok() || core_.done(group);
   return !result->ok() || core_.done();
 }
@@ -105,12 +95,7 @@ RemoteValue Runtime::Refuse(absl::Status error, GroupId group) {
   loop_.AwaitTurn(group == GroupId() ? kCancelled : TurnOf(group, kSchedule), [&] {
     loop_.AssertHeld();
     if (group == GroupId() && core_.settling()) return false;
-    auto unseen = UnseenError(group);
-    if (unseen == nullptr) {
-      unseen = std::make_shared<PendingError>(std::move(error));
-      if (std::shared_ptr<PendingError>* const of_group = ErrorOf(group)) *of_group = unseen;
-    }
-    value = RemoteValue(unseen);
+    value = RemoteValue(errors_.Failed(group, std::move(error)));
     return true;
   });
   return value;
@@ -119,7 +104,7 @@ RemoteValue Runtime::Refuse(absl::Status error, GroupId group) {
 absl::Status Runtime::unseen_error(GroupId group) {
   return loop_.Ask([&]() -> absl::Status {
     loop_.AssertHeld();
-    const auto error = UnseenError(group);
+    const auto error = errors_.Unseen(group);
     return error == nullptr ? absl::OkStatus() : error->status;
   });
 }
