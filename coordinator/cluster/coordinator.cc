@@ -246,10 +246,6 @@ void Coordinator::BoundStaleness(std::optional<uint64_t> steps) {
 }
 
 absl::Status Coordinator::SynchronousRounds(const RoundRules& rules) {
-  if (rules == impl_->runtime->rounds()) return absl::OkStatus();
-  // What a lost server took with it runs under the rules of before.
-  const absl::Status waited = impl_->runtime->WaitForRepeats();
-  if (!waited.ok() && !absl::IsFailedPrecondition(waited)) return waited;
   return impl_->runtime->SetRounds(rules);
 }
 

@@ -33,6 +33,7 @@
 #include "coordinator/cluster/server_api.h"
 #include "coordinator/cluster/worker_link.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/permission.h"
 #include "coordinator/core/unseen_errors.h"
 #include "proto/worker.pb.h"
 
@@ -194,7 +195,7 @@ class Runtime {
   void SetMostKept(uint64_t bytes) { PostStep(event::MostKept{bytes}); }
   // See Coordinator::BoundStaleness.
   void BoundStaleness(std::optional<uint64_t> steps) { PostStep(event::BoundStaleness{steps}); }
-  // See Coordinator::SynchronousRounds.
+  // See Coordinator::SynchronousRounds. Waits as WaitForRepeats does.
   absl::Status SetRounds(const RoundRules& rules);
   RoundRules rounds() const {
     return Look([](const Core& core) { return core.queue().rounds(); });
@@ -360,8 +361,8 @@ class Runtime {
   enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled, kGroups };
   // Of a group, for kSchedule and kJoin: it waits for no other group.
   static Loop::Turn TurnOf(GroupId group, Turn turn);
-  // Whether an answer is known: all of training that was scheduled has finished, or the error.
-  bool NothingTrains(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // Makes the attempt on the loop, again while it waits for functions that are repeated. Its error.
+  absl::Status AfterRepeats(const std::function<Permission()>& attempt);
   bool TryJoin(GroupId group, absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   absl::Status PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);

@@ -39,20 +39,13 @@ absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::P
   bool told = false;
   const auto attempt = [&] {
     loop_.AssertHeld();
-    // An error of training is dealt with; a group's functions are to start afterwards.
-    if (core_.cancelling() && core_.ended().ok()) return false;
-    // What reads other data, as training does while something is evaluated, goes on.
-    if (core_.queue().IsRead(dataset) || !core_.ended().ok()) {
-      if (!NothingTrains(&result)) {
-        // Not before: training that reads other data does not wait with this caller.
-        if (!std::exchange(told, true)) NothingMore();
-        return false;
-      }
-      if (result.ok() && core_.queue().IsRead(dataset)) {
-        result = absl::FailedPreconditionError(
-            "functions of a group read this data; Join or Cancel the group first");
-      }
+    const Permission may = core_.MayStartEpoch(dataset);
+    if (may.wait) {
+      // Not while an error is dealt with: then training may read other data, and does not wait.
+      if (!core_.cancelling() && !std::exchange(told, true)) NothingMore();
+      return false;
     }
+    result = may.refusal;
     if (result.ok()) Step(event::EpochStarted{dataset, epoch, plan});
     return true;
   };

@@ -12,21 +12,16 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
   const bool trains = work.group == GroupId();
   loop_.AwaitTurn(TurnOf(work.group, kSchedule), [&] {
     loop_.AssertHeld();
-    if (!(trains ? core_.may_schedule() : core_.may_schedule_in_groups())) return false;
     if (const InstalledFunction* const installed = catalog_.FindFunction(work.fingerprint))
       work.name = installed->proto.name();
     auto error = errors_.Unseen(work.group);
-    if (error == nullptr) {
-      absl::Status refused = core_.ended();
-      refused.Update(core_.RefusalOf(work.fingerprint));
-      refused.Update(core_.MaySchedule(work));
-      if (!refused.ok()) error = errors_.Failed(work.group, std::move(refused));
-    }
-    if (error != nullptr) {
+    Permission may = core_.MaySchedule(work, error == nullptr ? absl::OkStatus() : error->status);
+    if (may.wait) return false;
+    if (!may.refusal.ok()) {
+      if (error == nullptr) error = errors_.Failed(work.group, std::move(may.refusal));
       value = RemoteValue(std::move(error));
       return true;
     }
-    if (!(trains ? core_.has_room() : core_.has_room(work.group))) return false;
     Scheduling scheduling = {work.name,
                              std::make_shared<FunctionState>(std::move(return_names), work.steps)};
     if (synchronous_ && trains) scheduling.state->OnWait([this] { NothingMore(); });
@@ -45,27 +40,37 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
 bool Runtime::TryJoin(GroupId group, absl::Status* result) {
   if (group == GroupId() && core_.settling()) return false;
   *result = errors_.Tell(group, core_.closed(), core_.ended());
-  if (group != GroupId()) return !result->ok() || core_.done(group);
-  return !result->ok() || core_.done();
+  return !result->ok() || core_.done(group);
+}
+
+absl::Status Runtime::AfterRepeats(const std::function<Permission()>& attempt) {
+  absl::Status result;
+  bool told = false;
+  loop_.AwaitTurn(kRepeats, [&] {
+    const Permission may = attempt();
+    if (may.wait && !std::exchange(told, true)) NothingMore();
+    result = may.refusal;
+    return !may.wait;
+  });
+  return result;
+}
+
+absl::Status Runtime::WaitForRepeats() {
+  return AfterRepeats([this] {
+    loop_.AssertHeld();
+    return core_.TrainingIsOver();
+  });
 }
 
 absl::Status Runtime::SetRounds(const RoundRules& rules) {
-  return loop_.Ask([&]() -> absl::Status {
+  return AfterRepeats([&] {
     loop_.AssertHeld();
-    if (rules == core_.queue().rounds()) return absl::OkStatus();
-    if (core_.queue().unfinished() > 0) {
-      return absl::FailedPreconditionError(
-          "synchronous rounds cannot begin or change while functions are unfinished; Join first, "
-          "and ask for them before Restore()");
+    const Permission may = core_.MaySetRounds(rules);
+    if (may.granted()) {
+      Step(event::SetRounds{rules});
+      synchronous_ = rules.on();
     }
-    if (rules.on() && core_.recovery_enabled() && core_.recovery().mode() == RecoveryMode::kShard) {
-      return absl::InvalidArgumentError(
-          "synchronous rounds need RecoveryMode::kAll: a server that goes back alone would lack "
-          "rounds that the others have");
-    }
-    Step(event::SetRounds{rules});
-    synchronous_ = rules.on();
-    return absl::OkStatus();
+    return may;
   });
 }
 

@@ -58,26 +58,6 @@ absl::Status Runtime::EnsureServers() {
   return Run({.kind = ServerTask::Kind::kReady}, std::make_shared<TaskState>());
 }
 
-bool Runtime::NothingTrains(absl::Status* result) const {
-  *result = core_.ended();
-  // Those of groups come last.
-  if (result->ok() && !states_.empty() && !IsInGroup(states_.begin()->first))
-    *result = absl::FailedPreconditionError("functions are queued or running; Join first");
-  return !result->ok() || core_.quiet();
-}
-
-absl::Status Runtime::WaitForRepeats() {
-  absl::Status result;
-  bool told = false;
-  loop_.AwaitTurn(kRepeats, [&] {
-    loop_.AssertHeld();
-    if (NothingTrains(&result)) return true;
-    if (!std::exchange(told, true)) NothingMore();
-    return false;
-  });
-  return result;
-}
-
 absl::Status Runtime::PrepareResume(TaskState* state, std::vector<ResumePoint::Data> data) {
   return loop_.Ask([&] {
     loop_.AssertHeld();

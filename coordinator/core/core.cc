@@ -94,6 +94,26 @@ absl::Time Core::alarm() const {
   return alarm;
 }
 
+absl::Status Core::ended() const {
+  return closed_ ? absl::CancelledError("the coordinator is being destroyed") : ended_;
+}
+
+bool Core::serving() const {
+  return !state_broken() && (!recovery_enabled_ || !recovery_.started() || recovery_.serving());
+}
+
+bool Core::whole() const {
+  return serving() && !queue_.HasAssignments() && !queue_.repeats_cancelled();
+}
+
+bool Core::quiet() const {
+  return queue_.unfinished() == 0 && !cancelling() && !queue_.repeats_cancelled();
+}
+
+bool Core::done(GroupId group) const {
+  return queue_.unfinished(group) == 0 && (group != GroupId() || !recovery_.may_roll_back());
+}
+
 void Core::On(event::Close& e) {
   closed_ = true;
   dismissed_ |= e.dismiss;
@@ -143,6 +163,17 @@ void Core::On(event::DatasetAdded& e) {
   const uint64_t id = e.data.dataset.id();
   const auto [it, added] = leases_.try_emplace(id, std::move(e.data), std::move(e.first));
   if (added) it->second.SetStepsTaken(resumed_steps_.Of(id, it->second.data().dataset.name()));
+}
+
+Permission Core::MayStartEpoch(uint64_t dataset) const {
+  if (absl::Status over = ended(); !over.ok()) return {.refusal = std::move(over)};
+  // An error of training is dealt with; a group's functions are to start afterwards.
+  if (cancelling()) return {.wait = true};
+  // What reads other data, as training does while something is evaluated, goes on.
+  if (!queue_.IsRead(dataset)) return {};
+  if (Permission over = TrainingIsOver(); !over.granted()) return over;
+  return {.refusal = absl::FailedPreconditionError(
+              "functions of a group read this data; Join or Cancel the group first")};
 }
 
 void Core::On(event::EpochStarted& e) {

@@ -34,6 +34,7 @@
 #include "coordinator/core/input_complaints.h"
 #include "coordinator/core/membership.h"
 #include "coordinator/core/old_leases.h"
+#include "coordinator/core/permission.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/resumed_steps.h"
 #include "coordinator/core/server_task.h"
@@ -104,9 +105,7 @@ class Core {
   const Recovery& recovery() const { return recovery_; }
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
   // OK: not yet; CANCELLED after event::Close.
-  absl::Status ended() const {
-    return closed_ ? absl::CancelledError("the coordinator is being destroyed") : ended_;
-  }
+  absl::Status ended() const;
   bool closed() const { return closed_; }
   bool cancelling() const { return cancellation_.under_way(); }
   // A synchronous round has its set, and not all servers have said that they have applied it.
@@ -116,37 +115,31 @@ class Core {
   bool recovery_enabled() const { return recovery_enabled_; }
   bool servers_configured() const { return configured_.has_value(); }
   // Servers have one state and take updates.
-  bool serving() const {
-    return !state_broken() && (!recovery_enabled_ || !recovery_.started() || recovery_.serving());
-  }
-  // Nothing that a caller waits for is queued, runs, or may run again.
-  bool done() const { return queue_.unfinished() == 0 && !recovery_.may_roll_back(); }
+  bool serving() const;
+  // Nothing of the group that a caller waits for is queued, runs, or may run again.
+  bool done(GroupId group = GroupId()) const;
   // Functions that change parameters wait, or would if so many more bytes were kept for repeats.
   bool updates_paused(size_t more = 0) const { return update_pause_.paused(more) && ended().ok(); }
   // No function runs there any more, see input_complaints.h.
   bool IsAside(WorkerId worker) const { return inputs_.IsAside(worker); }
   bool leaving(uint32_t server) const { return leaving_.contains(server); }
   // A checkpoint or a repeated assignment is still to come before the state is what users expect.
-  bool whole() const {
-    return serving() && !queue_.HasAssignments() && !queue_.repeats_cancelled();
-  }
-  // Not while values are about to be loaded: what is scheduled then would belong to what they
-  // replace.
-  bool may_schedule() const { return !settling() && !loading(); }
-  bool may_schedule_in_groups() const { return !loading(); }
-  // INVALID_ARGUMENT for a function of a group that changes state, or of a group that is over; the
-  // error of a view that cannot be loaded.
-  absl::Status MaySchedule(const FunctionWork& work) const;
-  // A round that needs more than fit must not wait for what cannot be scheduled.
-  bool has_room() const {
-    return queue_.queued() < std::max(options_.queue_bound, size_t{queue_.rounds().most()});
-  }
-  bool has_room(GroupId group) const { return queue_.queued(group) < options_.queue_bound; }
-  bool done(GroupId group) const { return queue_.unfinished(group) == 0; }
+  bool whole() const;
+  bool loading() const;  // a caller wants other values, and waits for them
+  // Of a call of a function. `unseen`: its group's error, which refuses it if nobody has seen it.
+  Permission MaySchedule(const FunctionWork& work,
+                         const absl::Status& unseen = absl::OkStatus()) const;
+  // Of rounds by other rules than before: FAILED_PRECONDITION while functions are unfinished;
+  // INVALID_ARGUMENT with recovery of single servers.
+  Permission MaySetRounds(const RoundRules& rules) const;
+  // Of what needs the end of training: it waits for what is repeated or cancelled.
+  // FAILED_PRECONDITION while functions of training are unfinished.
+  Permission TrainingIsOver() const;
+  // Of a new epoch of this dataset: FAILED_PRECONDITION while functions that read it are
+  // unfinished.
+  Permission MayStartEpoch(uint64_t dataset) const;
   // Nothing of training runs, or will run again by itself.
-  bool quiet() const {
-    return queue_.unfinished() == 0 && !cancelling() && !queue_.repeats_cancelled();
-  }
+  bool quiet() const;
   const Views& views() const { return views_; }
   FunctionId low_water() const { return queue_.low_water(); }
   int64_t rolled_back() const { return failures_.rolled_back(); }
@@ -258,6 +251,9 @@ class Core {
   void StopRuns();
 
   // Groups beside training (core_groups.cc).
+  // INVALID_ARGUMENT for a function of a group that changes state, or of a group that is over; the
+  // error of a view that cannot be loaded.
+  absl::Status GroupRefuses(const FunctionWork& work) const;
   struct Group {
     ViewId view;
     absl::Status unusable;  // its view cannot be loaded
@@ -347,7 +343,6 @@ class Core {
   // Some servers may hold what was being loaded, others not: until they go back or are reset.
   void StateBroken();
   bool state_broken() const { return reset_servers_ && configured_.has_value(); }
-  bool loading() const;
   // A server could not read a checkpoint's files. What follows is decided when the coordinator has
   // looked at them.
   using Unread = std::variant<event::Loaded, event::Restored>;

@@ -10,6 +10,15 @@
 
 namespace mu {
 
+Permission Core::TrainingIsOver() const {
+  absl::Status refused = ended();
+  if (queue_.IsAwaited()) {
+    refused.Update(absl::FailedPreconditionError("functions are queued or running; Join first"));
+  }
+  if (!refused.ok()) return {.refusal = std::move(refused)};
+  return {.wait = !quiet()};
+}
+
 void Core::BeginCancel(absl::Status error) {
   for (const FunctionId id : queue_.CancelAll())
     Finish(id, absl::CancelledError("cancelled: another function failed"));

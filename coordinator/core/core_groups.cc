@@ -14,7 +14,7 @@ constexpr absl::Duration kRetry = absl::Milliseconds(100);
 
 }  // namespace
 
-absl::Status Core::MaySchedule(const FunctionWork& work) const {
+absl::Status Core::GroupRefuses(const FunctionWork& work) const {
   if (work.group == GroupId()) return absl::OkStatus();
   const auto group = groups_.find(work.group);
   if (group == groups_.end()) return absl::InvalidArgumentError("the group of functions is over");

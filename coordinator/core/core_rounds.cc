@@ -16,17 +16,30 @@ constexpr absl::Duration kRetry = absl::Milliseconds(50);
 
 }  // namespace
 
+Permission Core::MaySetRounds(const RoundRules& rules) const {
+  if (rules == queue_.rounds()) return {};
+  absl::Status refused = ended();
+  if (queue_.IsAwaited()) {
+    refused.Update(absl::FailedPreconditionError(
+        "synchronous rounds cannot begin or change while functions are unfinished; Join first, "
+        "and ask for them before Restore()"));
+  }
+  if (rules.on() && recovery_enabled_ && recovery_.mode() == RecoveryMode::kShard) {
+    refused.Update(absl::InvalidArgumentError(
+        "synchronous rounds need RecoveryMode::kAll: a server that goes back alone would lack "
+        "rounds that the others have"));
+  }
+  if (!refused.ok()) return {.refusal = std::move(refused)};
+  // What a lost server took with it runs under the rules of before.
+  return {.wait = !quiet()};
+}
+
 void Core::On(event::SetRounds& e) {
   if (e.rules == queue_.rounds()) return;
-  if (queue_.unfinished() > 0) {
-    return Note(Level::kError,
-                "synchronous rounds cannot begin or change while functions are unfinished");
-  }
-  if (e.rules.on() && recovery_enabled_ && recovery_.mode() == RecoveryMode::kShard) {
-    return Note(Level::kError,
-                "synchronous rounds need recovery of all servers, and not of single ones");
-  }
-  queue_.SetRounds(e.rules);
+  const Permission may = MaySetRounds(e.rules);
+  if (may.granted()) return queue_.SetRounds(e.rules);
+  Note(Level::kError, may.wait ? "synchronous rounds cannot change while functions are repeated"
+                               : may.refusal.message());
 }
 
 bool Core::TakeContribution(const StartRun& start, const StepOutcome& step, size_t result) {

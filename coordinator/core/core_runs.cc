@@ -19,6 +19,20 @@ constexpr uint32_t kMostLost = 10;
 
 }  // namespace
 
+Permission Core::MaySchedule(const FunctionWork& work, const absl::Status& unseen) const {
+  const bool trains = work.group == GroupId();
+  // What is scheduled while values are about to be loaded would belong to what they replace.
+  if (loading() || (trains && settling())) return {.wait = true};
+  absl::Status refused = unseen;
+  refused.Update(ended());
+  refused.Update(RefusalOf(work.fingerprint));
+  refused.Update(GroupRefuses(work));
+  if (!refused.ok()) return {.refusal = std::move(refused)};
+  // A round that needs more than fit must not wait for what cannot be scheduled.
+  const size_t in_round = trains ? queue_.rounds().most() : 0;
+  return {.wait = queue_.queued(work.group) >= std::max(options_.queue_bound, in_round)};
+}
+
 void Core::On(event::Schedule& e) {
   FunctionWork& work = e.work;
   if (work.group != GroupId()) {

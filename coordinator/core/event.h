@@ -229,7 +229,7 @@ struct BoundStaleness {
   std::optional<uint64_t> steps;
 };
 
-// See FunctionQueue::SetRounds. Ignored while functions are unfinished, unless nothing changes.
+// See FunctionQueue::SetRounds. Ignored unless Core::MaySetRounds grants it.
 struct SetRounds {
   RoundRules rules;
 };

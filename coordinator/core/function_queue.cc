@@ -329,6 +329,12 @@ std::vector<FunctionId> FunctionQueue::CancelAll(bool all) {
   return removed;
 }
 
+bool FunctionQueue::IsAwaited() const {
+  return std::any_of(functions_.begin(), functions_.lower_bound(kFirstInGroups), [](const auto& f) {
+    return !f.second.finished && f.second.work.assignment == nullptr;
+  });
+}
+
 FunctionId FunctionQueue::low_water() const {
   // Until something was scheduled, Resume may bring back functions with small ids.
   FunctionId mark = scheduled_ ? next_id_ : FunctionId(1);

@@ -284,6 +284,7 @@ class FunctionQueue {
   size_t queued() const { return queued_.size(); }
   size_t running() const;  // or complete in the open round
   size_t unfinished() const { return functions_.size() - unfinished_in_groups_; }
+  bool IsAwaited() const;  // of these, one has never finished: somebody waits for it
   size_t queued(GroupId group) const;
   size_t unfinished(GroupId group) const;
   size_t unfinished_in_groups() const { return unfinished_in_groups_; }

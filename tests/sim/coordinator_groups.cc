@@ -23,7 +23,7 @@ bool Coordinator::EvaluationsDone() const {
 void Coordinator::Evaluate() {
   if (cluster_->scenario().evaluations == 0) return;
   After(cluster_->Between(kMillisecond, 40 * kMillisecond), "evaluates", [this] { Evaluate(); });
-  if (beginning_ || ended() || evaluation_ != GroupId() || !core_.may_schedule_in_groups() ||
+  if (beginning_ || ended() || evaluation_ != GroupId() || core_.loading() ||
       evaluations_ >= cluster_->scenario().evaluations)
     return;
   ++evaluations_;
@@ -51,7 +51,7 @@ void Coordinator::Evaluate() {
     FunctionWork work;
     work.group = group;
     work.steps = static_cast<uint32_t>(cluster_->Between(1, 4));
-    if (!core_.MaySchedule(work).ok()) break;  // its view cannot be loaded
+    if (!core_.MaySchedule(work).granted()) break;  // its view cannot be loaded
     Step(event::Schedule{std::move(work)});
     if (ended()) return;
   }

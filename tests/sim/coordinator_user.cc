@@ -31,8 +31,8 @@ bool Coordinator::AllScheduled() const {
 bool Coordinator::Joins() const { return wants_restore_ || wants_rounds_; }
 
 void Coordinator::Feed() {
-  while (!beginning_ && !ended() && !Joins() && core_.may_schedule() && core_.has_room() &&
-         !AllScheduled() && !EpochIsOver()) {
+  while (!beginning_ && !Joins() && core_.MaySchedule({}).granted() && !AllScheduled() &&
+         !EpochIsOver()) {
     const Scenario& scenario = cluster_->scenario();
     if (!scenario.per_worker && scenario.most_remembered == 0 && assign_task_ == TaskId() &&
         cluster_->PerMille(20)) {
@@ -50,7 +50,8 @@ void Coordinator::Feed() {
     Step(event::Schedule{std::move(work)});
     nothing_more_told_ = false;
   }
-  if (!beginning_ && !ended() && !AllScheduled() && core_.may_schedule() && !core_.has_room())
+  if (!beginning_ && !ended() && !AllScheduled() && !core_.settling() && !core_.loading() &&
+      core_.MaySchedule({}).wait)
     Saw("schedule waits for room");
   // The user waits: at the end, and now and then before.
   if (!beginning_ && !ended() && cluster_->scenario().replicas > 0 && !nothing_more_told_ &&
@@ -110,7 +111,7 @@ void Coordinator::UserRestore() {
 
 void Coordinator::ActWhenQuiet() {
   // While values are loaded the user waits for them.
-  if (beginning_ || ended() || !core_.quiet() || !core_.may_schedule()) return;
+  if (beginning_ || ended() || core_.loading() || !core_.quiet()) return;
   const RoundRules& rules = cluster_->rules();
   if (std::exchange(wants_rounds_, false) && rules != core_.queue().rounds()) {
     Saw("rounds change");
@@ -118,7 +119,9 @@ void Coordinator::ActWhenQuiet() {
     Step(event::SetRounds{rules});
   }
   if (std::exchange(wants_restore_, false)) RestoreValues();
-  if (!EpochIsOver() || AllScheduled() || !core_.may_schedule()) return;
+  if (!EpochIsOver() || AllScheduled() || core_.loading() ||
+      !core_.MayStartEpoch(kDataset).granted())
+    return;
   const DatasetLeases& leases = *core_.leases(kDataset);
   const uint64_t next = leases.shared()->epoch() + 1;
   Step(event::EpochStarted{kDataset, next, PlanOf(leases.data(), next)});

@@ -189,6 +189,13 @@ TEST_F(RepeatsTest, WhoeverStartsAnEpochWaitsForNoFullRound) {
   EXPECT_EQ(runtime_->Stats().rounds.small, 2u);
 }
 
+TEST_F(RepeatsTest, WhoeverChangesTheRoundsWaitsForNoFullRound) {
+  RepeatInRounds();
+  MU_EXPECT_OK(runtime_->SetRounds({.replicas = 3}));
+  EXPECT_EQ(runtime_->Stats().rounds.small, 2u);
+  EXPECT_EQ(runtime_->rounds().replicas, 3u);
+}
+
 TEST_F(RepeatsTest, ARecoveryIsInTheTrace) {
   telemetry_.SetTracing(true);
   StartWithServer(1);

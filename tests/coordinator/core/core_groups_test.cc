@@ -7,6 +7,7 @@ namespace mu {
 namespace {
 
 using testing::CoreDriver;
+using testing::HasCode;
 using testing::MachineFault;
 using testing::Typed;
 
@@ -182,11 +183,12 @@ TEST(CoreGroups, MustOnlyRead) {
   Driver d;
   FunctionWork work;
   work.group = kEval;
-  EXPECT_EQ(d.core.MaySchedule(work).code(), absl::StatusCode::kInvalidArgument) << "no such group";
+  const auto refused = HasCode(absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(d.core.MaySchedule(work).refusal, refused) << "no such group";
   d.Make();
-  MU_EXPECT_OK(d.core.MaySchedule(work));
+  EXPECT_TRUE(d.core.MaySchedule(work).granted());
   work.trains = true;
-  EXPECT_EQ(d.core.MaySchedule(work).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(d.core.MaySchedule(work).refusal, refused);
 }
 
 TEST(CoreGroups, OneThatEndsWorkersFailsAlone) {
@@ -299,12 +301,14 @@ TEST(CoreViews, ALoadOfTheStateWaitsForWhoReadsThemAndTheyAreLoadedAgain) {
   d.Keep(d.Make(kEval, kView));
   d.Eval();
   EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kLoad}), "");
-  EXPECT_FALSE(d.core.may_schedule_in_groups());
+  FunctionWork eval;
+  eval.group = kEval;
+  EXPECT_TRUE(d.core.MaySchedule(eval).wait);
   EXPECT_EQ(d.Answer(), "start e0 on 0 from 0") << "what waits for its view must come to its end";
   EXPECT_EQ(d.Finished(kFirst), "finish e0 OK; load for 2 in 2");
   EXPECT_EQ(d.Keep(d.Step(event::Loaded{.attempt = testing::Attempt(d), .updates = {0}})),
             "use routing; done 2 OK; load view 9 in 2");
-  EXPECT_TRUE(d.core.may_schedule_in_groups());
+  EXPECT_TRUE(d.core.MaySchedule(eval).granted());
   EXPECT_EQ(d.Eval(), "scheduled e1");
   d.Routing(2, 2);
   EXPECT_EQ(d.Installed(0, 10, 2), "");
@@ -343,7 +347,7 @@ TEST(CoreViews, OneThatCannotBeLoadedIsTheErrorOfItsGroup) {
   EXPECT_FALSE(d.core.cancelling());
   FunctionWork work;
   work.group = kEval;
-  EXPECT_EQ(d.core.MaySchedule(work).code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(d.core.MaySchedule(work).refusal, HasCode(absl::StatusCode::kDataLoss));
   EXPECT_EQ(d.Answer(), "view 9 unused");
 }
 

@@ -22,9 +22,9 @@ TEST(CoreLoads, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
   EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .loaded = CheckpointNumber(7), .point = values}),
             "load for 2 in 2");
   EXPECT_EQ(d.Last<action::Load>().point, CheckpointNumber(8)) << "a number of its own";
-  EXPECT_FALSE(d.core.may_schedule());
+  EXPECT_TRUE(d.core.MaySchedule({}).wait);
   EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}}), "use routing; done 2 OK");
-  EXPECT_TRUE(d.core.may_schedule());
+  EXPECT_TRUE(d.core.MaySchedule({}).granted());
   EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "");
   EXPECT_EQ(d.Schedule(), "scheduled 40; start 40 on 0 from 0") << "no id of the run before";

@@ -136,16 +136,17 @@ TEST(CoreMembers, OnlyAGreaterEpochHasTakenOver) {
 TEST(CoreMembers, NothingIsScheduledUntilACancellationHasEnded) {
   CoreDriver d;
   d.Serve(1);
-  EXPECT_TRUE(d.core.may_schedule());
+  EXPECT_TRUE(d.core.MaySchedule({}).granted());
   EXPECT_TRUE(d.core.quiet());
   d.Schedule();
   EXPECT_FALSE(d.core.quiet());
   d.Step(event::CancelEverything{});
   EXPECT_TRUE(d.core.settling());
-  EXPECT_FALSE(d.core.may_schedule());
+  EXPECT_TRUE(d.core.MaySchedule({}).wait);
   EXPECT_FALSE(d.core.quiet()) << "it may still run";
   d.Step(event::Close{});
   EXPECT_FALSE(d.core.settling()) << "nobody waits for its end";
+  EXPECT_THAT(d.core.MaySchedule({}).refusal, testing::HasCode(absl::StatusCode::kCancelled));
 }
 
 TEST(CoreMembers, AnInstallationOfAnotherIncarnationIsNotTaken) {

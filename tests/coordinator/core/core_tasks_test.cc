@@ -276,7 +276,7 @@ TEST(CoreTasks, AJobThatHasBegunContinuesNoOther) {
   auto point = std::make_shared<ResumePoint>();
   point->resumes = true;
   EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .point = point}), "done 2 FAILED_PRECONDITION");
-  EXPECT_TRUE(d.core.may_schedule());
+  EXPECT_TRUE(d.core.MaySchedule({}).granted());
 }
 
 TEST(CoreTasks, RecoveryIsOfTheGenerationThatServersWereResetIn) {
