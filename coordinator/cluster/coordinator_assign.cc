@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/client/value_pieces.h"
 #include "coordinator/cluster/coordinator_impl.h"
-#include "coordinator/core/no_room.h"
 
 namespace mu {
 namespace {
@@ -77,8 +76,8 @@ absl::Status Coordinator::Impl::Assign(const AssignTarget& target, const Tensor&
   const int64_t most = RowsInPiece(all.bytes + kRowNumber, options.piece_bytes);
   const uint64_t before_last = static_cast<uint64_t>((all.count - 1) / most * most);
   // Before the first piece: nothing would make room for the others.
-  if (!begun() && runtime->updates_paused(before_last * (all.bytes + kRowNumber)))
-    return NoRoomToAssign(target.name);
+  MU_RETURN_IF_ERROR(runtime->RoomToAssign(target.name, checkpoints.starts_fresh(),
+                                           before_last * (all.bytes + kRowNumber)));
   for (int64_t begin = 0; begin < all.count; begin += most) {
     const int64_t count = std::min(most, all.count - begin);
     Assignment piece{target.name, all.Part(begin, count), target.table, {}};
@@ -102,7 +101,7 @@ absl::Status Coordinator::Impl::Assign(const AssignTarget& target, const Tensor&
 absl::Status Coordinator::Impl::AssignPiece(Assignment piece) {
   return runtime->Run({.kind = ServerTask::Kind::kAssign,
                        .assignment = std::make_shared<const Assignment>(std::move(piece)),
-                       .waits_for_room = begun()},
+                       .waits_for_room = checkpoints.starts_fresh()},
                       std::make_shared<TaskState>());
 }
 

@@ -179,9 +179,13 @@ class Runtime {
     return Look([](const Core& core) { return core.queue().begun(); });
   }
   // Functions that change parameters wait (update_pause.h): memory for what checkpoints do not hold
-  // runs out, or would if so many more bytes were kept for repeats.
-  bool updates_paused(uint64_t more = 0) const {
-    return Look([more](const Core& core) { return core.updates_paused(more); });
+  // runs out.
+  bool updates_paused() const {
+    return Look([](const Core& core) { return core.updates_paused(); });
+  }
+  // See Core.
+  absl::Status RoomToAssign(const std::string& name, bool waits_for_room, uint64_t more) const {
+    return Look([&](const Core& core) { return core.RoomToAssign(name, waits_for_room, more); });
   }
   // Finished functions that a lost server would make run again, and what keeping them takes.
   size_t uncovered_functions() const {

@@ -120,6 +120,9 @@ class Core {
   bool done(GroupId group = GroupId()) const;
   // Functions that change parameters wait, or would if so many more bytes were kept for repeats.
   bool updates_paused(size_t more = 0) const { return update_pause_.paused(more) && ended().ok(); }
+  // NoRoomToAssign if an assignment would wait for room that nobody makes, `more` bytes after
+  // others. `waits_for_room`: see ServerTask.
+  absl::Status RoomToAssign(const std::string& name, bool waits_for_room, size_t more = 0) const;
   // No function runs there any more, see input_complaints.h.
   bool IsAside(WorkerId worker) const { return inputs_.IsAside(worker); }
   bool leaving(uint32_t server) const { return leaving_.contains(server); }

@@ -118,16 +118,21 @@ void Core::DoTasks() {
   if (parameters_configured_ != parameters_) return Configure();
   for (auto it = tasks_.begin(); it != tasks_.end();) {
     const auto& [id, task] = *it++;  // it may go
-    if (task.what.kind == ServerTask::Kind::kAssign && !task.what.waits_for_room &&
-        !queue_.begun() && updates_paused()) {
-      absl::Status none = NoRoomToAssign(task.what.assignment->variable);
-      if (task.place != FunctionId()) none = Annotate(none, "some servers may have assigned it");
-      Answer(id, none);
-    }
+    if (task.what.kind != ServerTask::Kind::kAssign) continue;
+    absl::Status none = RoomToAssign(task.what.assignment->variable, task.what.waits_for_room);
+    if (none.ok()) continue;
+    if (task.place != FunctionId()) none = Annotate(none, "some servers may have assigned it");
+    Answer(id, none);
   }
   const auto next = std::find_if(tasks_.begin(), tasks_.end(),
                                  [this](const auto& task) { return MayBegin(task.second); });
   if (next != tasks_.end()) Begin(next->first, &next->second);
+}
+
+absl::Status Core::RoomToAssign(const std::string& name, bool waits_for_room, size_t more) const {
+  // Whoever trains takes checkpoints, which make room.
+  if (waits_for_room || queue_.begun() || !updates_paused(more)) return absl::OkStatus();
+  return NoRoomToAssign(name);
 }
 
 bool Core::MayBegin(const Task& task) const {

@@ -32,8 +32,8 @@ struct ServerTask {
   };
   Kind kind = Kind::kReady;
   std::shared_ptr<const Assignment> assignment;
-  // kAssign: while updates pause (update_pause.h). False: NoRoomToAssign, unless functions that
-  // change state were scheduled, for nobody takes the checkpoint that would make room.
+  // kAssign: while updates pause (update_pause.h), for checkpoints are taken that make room. False:
+  // only once the job has begun, see Core::RoomToAssign.
   bool waits_for_room = true;
   CheckpointNumber loaded;                   // kLoad: the number that the manifest says
   std::shared_ptr<const ResumePoint> point;  // kLoad: where the job stood

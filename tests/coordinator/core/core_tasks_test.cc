@@ -225,8 +225,15 @@ TEST(CoreTasks, WhatWouldBeKeptIsCountedWithWhatIs) {
   EXPECT_FALSE(d.core.updates_paused(8'999 - kept));
   EXPECT_TRUE(d.core.updates_paused(9'000 - kept));
   EXPECT_FALSE(d.core.updates_paused());
+  const auto none = testing::HasCode(absl::StatusCode::kFailedPrecondition);
+  MU_EXPECT_OK(d.core.RoomToAssign("w", /*waits_for_room=*/false, 8'999 - kept));
+  EXPECT_THAT(d.core.RoomToAssign("w", false, 9'000 - kept), none);
+  MU_EXPECT_OK(d.core.RoomToAssign("w", true, 9'000 - kept));
   d.Step(event::MostKept{kept});
   EXPECT_TRUE(d.core.updates_paused(0));
+  EXPECT_THAT(d.core.RoomToAssign("w", false), none);
+  d.Schedule();
+  MU_EXPECT_OK(d.core.RoomToAssign("w", false)) << "the job has begun";
 }
 
 TEST(CoreTasks, ALostServerMakesAnAssignmentBegunAgain) {
