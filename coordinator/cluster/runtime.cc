@@ -130,7 +130,7 @@ void Runtime::Stop() {
   if (server_ != nullptr) server_->Shutdown();
   loop_.Await([this] {
     loop_.AssertHeld();
-    return callbacks_ == 0;
+    return expected_.none();
   });
   silences_.Stop();
   feed_writer_.Stop();

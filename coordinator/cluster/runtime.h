@@ -22,6 +22,7 @@
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/catalog.h"
 #include "coordinator/cluster/epoch_watcher.h"
+#include "coordinator/cluster/expected_jobs.h"
 #include "coordinator/cluster/function_spans.h"
 #include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/cluster/job_thread.h"
@@ -381,11 +382,11 @@ class Runtime {
   // Makes and frees plans of epochs, which takes long if there are many blocks. Outlives them.
   JobThread plans_;
   mutable Loop loop_;
+  ExpectedJobs expected_{&loop_};  // of calls and streams to workers
   Core core_ ABSL_GUARDED_BY(loop_);
   Catalog catalog_ ABSL_GUARDED_BY(loop_);
   std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(loop_);
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(loop_);
-  int callbacks_ ABSL_GUARDED_BY(loop_) = 0;  // that will still come
   UnseenErrors<PendingError> errors_ ABSL_GUARDED_BY(loop_);
   std::map<ViewId, std::shared_ptr<const ViewFiles>> views_ ABSL_GUARDED_BY(loop_);
   GroupId last_group_ ABSL_GUARDED_BY(loop_);

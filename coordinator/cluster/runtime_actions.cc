@@ -99,12 +99,12 @@ void Runtime::Do(action::CancelOnWorkers& a) {
     const auto it = links_.find(id);
     if (it == links_.end()) continue;
     WorkerLink& link = *it->second;
-    ++callbacks_;
+    auto job = expected_.Expect();
     link.cancel_call = CallAsync<pb::CancelRunsReply>(
         *link.channel, "/muster.Worker/CancelRuns", request, {.timeout = options_.timeout},
-        [this, id,
-         incarnation = link.member.incarnation](const absl::StatusOr<pb::CancelRunsReply>& reply) {
-          loop_.Post([this, id, incarnation, status = reply.status()] {
+        [this, id, incarnation = link.member.incarnation,
+         job = std::move(job)](const absl::StatusOr<pb::CancelRunsReply>& reply) {
+          job->Post([this, id, incarnation, status = reply.status()] {
             loop_.AssertHeld();
             OnCancelled(id, incarnation, status);
           });
@@ -113,7 +113,6 @@ void Runtime::Do(action::CancelOnWorkers& a) {
 }
 
 void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::Status& status) {
-  --callbacks_;
   const auto it = links_.find(worker);
   if (it != links_.end() && it->second->member.incarnation == incarnation)
     it->second->cancel_call = nullptr;

@@ -36,17 +36,17 @@ void Runtime::InstallNext(const std::shared_ptr<Installation>& installation) {
   const std::vector<Catalog::Part>& parts = installation->delta.parts;
   if (installation->sent < parts.size()) {
     const Catalog::Part& part = parts[installation->sent++];
-    ++callbacks_;
-    link.install_call =
-        link.channel->Unary(part.method, Buffer(absl::StrCat(installation->context, *part.request)),
-                            {.timeout = deadlines::kInstall},
-                            // The replies of all these methods are empty.
-                            [this, installation](const absl::Status& status, const Buffer&) {
-                              loop_.Post([this, installation, status] {
-                                loop_.AssertHeld();
-                                OnInstalled(installation, status);
-                              });
-                            });
+    auto job = expected_.Expect();
+    link.install_call = link.channel->Unary(
+        part.method, Buffer(absl::StrCat(installation->context, *part.request)),
+        {.timeout = deadlines::kInstall},
+        // The replies of all these methods are empty.
+        [this, installation, job = std::move(job)](const absl::Status& status, const Buffer&) {
+          job->Post([this, installation, status] {
+            loop_.AssertHeld();
+            OnInstalled(installation, status);
+          });
+        });
     return;
   }
   if (options_.telemetry->tracing()) {
@@ -60,8 +60,6 @@ void Runtime::InstallNext(const std::shared_ptr<Installation>& installation) {
 
 void Runtime::OnInstalled(const std::shared_ptr<Installation>& installation,
                           const absl::Status& status) {
-  --callbacks_;
-  loop_.LookAgain();
   WorkerLink& link = *installation->link;
   link.install_call = nullptr;
   if (link.gone || core_.closed()) return;

@@ -46,15 +46,12 @@ void Runtime::OpenFeed(const std::shared_ptr<WorkerLink>& link) {
     MU_LOG(INFO, "the stream to worker {} has broken and is opened again: {}", worker.value(), why);
     counters_.FeedsBroken()->Add();
   };
-  options.on_ended = [this, weak](const absl::Status& status) {
-    loop_.Post([this, weak, status] {
+  options.on_ended = [this, weak, job = expected_.Expect()](const absl::Status& status) {
+    job->Post([this, weak, status] {
       loop_.AssertHeld();
-      --callbacks_;
-      loop_.LookAgain();
       if (const auto ended = weak.lock()) OnFeedEnded(ended, status);
     });
   };
-  ++callbacks_;
   link->run_requests = std::make_shared<RunRequests>();
   link->feed = FeedClient::Open(std::move(options));
 }
@@ -153,10 +150,8 @@ void Runtime::PostRunEnded(const StartRun& start, const absl::Status& status) {
 }
 
 void Runtime::PostEnd(const StartRun& start, const absl::Status& status) {
-  ++callbacks_;
-  loop_.Post([this, start, status] {
+  expected_.Expect()->Post([this, start, status] {
     loop_.AssertHeld();
-    --callbacks_;
     spans_.Ended(start, status);
     Step(event::RunEnded{start, CallError::Of(status)});
   });

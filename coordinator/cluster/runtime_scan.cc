@@ -38,15 +38,13 @@ template <typename Reply, typename Request>
 void Runtime::CallForScan(const action::ScanFiles& part, const std::shared_ptr<WorkerLink>& link,
                           const char* method, const Request& request, absl::Duration timeout,
                           std::function<void(absl::StatusOr<Reply>&)> done) {
-  ++callbacks_;
   const std::shared_ptr<Scan>& scan = scans_.at(part.scan);
   const uint64_t number = ++scan->last_call;
-  const auto ended = [this, scan, number, done = std::move(done)](absl::StatusOr<Reply> reply) {
-    loop_.Post([this, scan, number, done,
-                reply = std::make_shared<absl::StatusOr<Reply>>(std::move(reply))] {
+  const auto ended = [this, scan, number, done = std::move(done),
+                      job = expected_.Expect()](absl::StatusOr<Reply> reply) {
+    job->Post([this, scan, number, done,
+               reply = std::make_shared<absl::StatusOr<Reply>>(std::move(reply))] {
       loop_.AssertHeld();
-      --callbacks_;
-      loop_.LookAgain();
       scan->calls.erase(number);
       done(*reply);
     });
