@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 
 namespace mu {
 
@@ -17,11 +18,8 @@ absl::Status NewerCoordinator() { return absl::AbortedError("a newer coordinator
 }  // namespace
 
 Next CheckpointCommit::Begin(CheckpointNumber checkpoint) {
+  MU_CHECK(!under_way());
   if (superseded_) return {{Kind::kAborted, checkpoint, NewerCoordinator()}};
-  if (under_way()) {
-    return {{Kind::kAborted, checkpoint,
-             absl::FailedPreconditionError("another checkpoint is being taken")}};
-  }
   phase_ = Phase::kSaving;
   current_ = checkpoint;
   return {{Kind::kSave, checkpoint}};

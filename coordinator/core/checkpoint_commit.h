@@ -34,8 +34,7 @@ class CheckpointCommit {
  public:
   using Next = std::optional<CheckpointAction>;
 
-  // As the reason of kAborted: FAILED_PRECONDITION while another one is under way, ABORTED after
-  // Superseded.
+  // While none is under way. ABORTED, as the reason of kAborted, after Superseded.
   Next Begin(CheckpointNumber checkpoint);
   // Answers; not OK: of whichever server, or of the disk.
   Next Saved(CheckpointNumber checkpoint, const absl::Status& status);
@@ -50,10 +49,9 @@ class CheckpointCommit {
   // Nothing is committed any more, since everything ends.
   Next GiveUp(const absl::Status& why);
 
-  bool under_way() const { return phase_ != Phase::kIdle; }
-
  private:
   enum class Phase { kIdle, kSaving, kManifest };
+  bool under_way() const { return phase_ != Phase::kIdle; }
   // An answer to what was wanted in this phase of the checkpoint: on to the next one, or the end.
   Next Answered(CheckpointNumber checkpoint, Phase phase, const absl::Status& status, Phase next,
                 CheckpointAction::Kind kind);

@@ -40,22 +40,16 @@ class Transcript {
 TEST(CheckpointCommit, IsCompleteWhenEverythingIsWritten) {
   Transcript t;
   t("begin 1", t.commit.Begin(kOne));
-  t("begin 2", t.commit.Begin(kTwo));
   t("saved", t.commit.Saved(kOne, kOk));
   t("saved again", t.commit.Saved(kOne, kOk));
-  t("begin 2", t.commit.Begin(kTwo));
   t("manifest", t.commit.ManifestWritten(kOne, kOk));
   t("manifest again", t.commit.ManifestWritten(kOne, kOk));
   EXPECT_EQ(t.text, R"(
 begin 1
   checkpoint 1: save
-begin 2
-  checkpoint 2: aborted, another checkpoint is being taken
 saved
   checkpoint 1: write manifest
 saved again
-begin 2
-  checkpoint 2: aborted, another checkpoint is being taken
 manifest
   checkpoint 1: committed
 manifest again
