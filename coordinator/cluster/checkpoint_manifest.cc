@@ -1,6 +1,5 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 
-#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,8 +9,7 @@
 #include "common/env/file.h"
 #include "common/optimizer/optimizer_settings.h"
 #include "common/sharding/partition.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
+#include "coordinator/cluster/described_parameters.h"
 #include "coordinator/cluster/position_file.h"
 #include "google/protobuf/util/json_util.h"
 
@@ -20,13 +18,6 @@ namespace {
 
 std::string ManifestPath(const std::string& directory) { return directory + "/manifest.json"; }
 
-std::string Describe(const pb::VariableProto& v) {
-  return absl::StrCat("variable ", std::string(DTypeName(v.dtype())), Shape(v.shape()).ToString());
-}
-std::string Describe(const pb::TableProto& t) {
-  return absl::StrCat("table of ", t.rows(), " rows of ", t.dim(), " in ", t.partitions(),
-                      " partitions");
-}
 constexpr std::string_view kNoSum = "00000000";
 
 // Where the text has its own sum: the last string of these digits, since that key comes last.
@@ -37,24 +28,15 @@ std::string SumWithout(const std::string& digits, std::string* json, size_t* pla
   return absl::StrFormat("%08x", Crc32c(json->data(), json->size()));
 }
 
-// What a server would load: the value, and the optimizer's slots.
-struct Saved {
-  std::string value, optimizer;
-  std::vector<int64_t> partitions;  // first rows of a variable's; empty: not known
-  bool operator==(const Saved&) const = default;
-  std::string ToString() const { return absl::StrCat(value, ", ", optimizer); }
-};
-
-template <typename Message>  // CheckpointProto or RoutingProto
-std::map<std::string, Saved> Describe(const Message& message) {
-  std::map<std::string, Saved> all;
-  for (const auto& v : message.variables())
-    all[v.name()] = {Describe(v),
-                     DescribeOptimizer(v.optimizer()),
-                     {v.partition_starts().begin(), v.partition_starts().end()}};
-  for (const auto& t : message.tables())
-    all[t.name()] = {Describe(t), DescribeOptimizer(t.optimizer()), {}};
-  return all;
+// The value that a server would load. A table of other partitions is another one.
+std::string ValueOf(const DescribedParameter& described) {
+  if (!described.is_table) return described.what;
+  const int64_t partitions = described.partitions.empty() ? 0 : described.partitions.front();
+  return absl::StrCat(described.what, " in ", partitions, " partitions");
+}
+// With the optimizer's slots.
+std::string ToString(const DescribedParameter& described) {
+  return absl::StrCat(ValueOf(described), ", ", described.optimizer);
 }
 
 }  // namespace
@@ -133,18 +115,19 @@ pb::RoutingProto WithPartitions(pb::RoutingProto routing) {
 }
 
 absl::Status CheckFits(const pb::CheckpointProto& manifest, const pb::RoutingProto& routing) {
-  const auto saved = Describe(manifest), wanted = Describe(WithPartitions(routing));
+  const auto saved = DescribeParameters(manifest),
+             wanted = DescribeParameters(WithPartitions(routing));
   std::vector<std::string> differences;
   const std::string frozen = DescribeOptimizer({});
   for (const auto& [name, wants] : wanted) {
     const auto it = saved.find(name);
     if (it == saved.end()) {
       differences.push_back(absl::StrCat("'", name, "' is not in the checkpoint"));
-    } else if (it->second.value != wants.value ||
+    } else if (ValueOf(it->second) != ValueOf(wants) ||
                // What is not trained any more needs no slots.
                (it->second.optimizer != wants.optimizer && wants.optimizer != frozen)) {
-      differences.push_back(absl::StrCat("'", name, "' is ", wants.ToString(), " in the job and ",
-                                         it->second.ToString(), " in the checkpoint"));
+      differences.push_back(absl::StrCat("'", name, "' is ", ToString(wants), " in the job and ",
+                                         ToString(it->second), " in the checkpoint"));
     } else if (!it->second.partitions.empty() && it->second.partitions != wants.partitions) {
       differences.push_back(
           absl::StrCat("'", name, "' has ", wants.partitions.size(), " partitions in the job and ",

@@ -11,42 +11,15 @@
 #include "common/base/name_pattern.h"
 #include "common/graph/nearest_name.h"
 #include "common/optimizer/optimizer_settings.h"
-#include "common/tensor/dtype.h"
-#include "common/tensor/shape.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/described_parameters.h"
 
 namespace mu {
 namespace {
 
 constexpr size_t kMostNamed = 5;
 
-// A variable or a table, as far as a warm start compares them.
-struct Described {
-  std::string what;
-  std::string partitions;  // empty: not known yet
-  std::string optimizer;
-};
-
-Described Describe(const pb::VariableProto& v) {
-  return {
-      absl::StrCat("a variable ", std::string(DTypeName(v.dtype())), Shape(v.shape()).ToString()),
-      absl::StrJoin(v.partition_starts(), ","), DescribeOptimizer(v.optimizer())};
-}
-Described Describe(const pb::TableProto& t) {
-  return {absl::StrCat("a table of ", t.rows(), " rows of ", t.dim()),
-          t.partitions() == 0 ? "" : absl::StrCat(t.partitions()),
-          DescribeOptimizer(t.optimizer())};
-}
-
-template <typename Message>  // CheckpointProto or RoutingProto
-std::map<std::string, Described> DescribeAll(const Message& message) {
-  std::map<std::string, Described> all;
-  for (const auto& v : message.variables()) all[v.name()] = Describe(v);
-  for (const auto& t : message.tables()) all[t.name()] = Describe(t);
-  return all;
-}
-
-std::vector<std::string> NamesOf(const std::map<std::string, Described>& all) {
+std::vector<std::string> NamesOf(const std::map<std::string, DescribedParameter>& all) {
   std::vector<std::string> names;
   for (const auto& [name, described] : all) names.push_back(name);
   return names;
@@ -63,8 +36,8 @@ class Planner {
   Planner(const WarmStartSpec& spec, const pb::CheckpointProto& checkpoint,
           const pb::RoutingProto& model, std::vector<WarmStartProblem>* problems)
       : spec_(spec),
-        saved_(DescribeAll(checkpoint)),
-        model_(DescribeAll(WithPartitions(model))),
+        saved_(DescribeParameters(checkpoint)),
+        model_(DescribeParameters(WithPartitions(model))),
         problems_(problems) {
     taken_.set_slots(spec.slots);
   }
@@ -121,7 +94,7 @@ class Planner {
   }
 
   void Take(int entry, const std::string& from, const std::string& own) {
-    const Described &has = saved_.at(from), &wants = model_.at(own);
+    const DescribedParameter &has = saved_.at(from), &wants = model_.at(own);
     for (const pb::TakenValuesProto::Name& name : taken_.names()) {
       if (name.own() != own) continue;
       return Add(entry, true,
@@ -131,8 +104,8 @@ class Planner {
     }
     if (has.what != wants.what) {
       return Add(entry, false,
-                 absl::StrCat("is `", from, "`, ", has.what, " in the checkpoint, but `", own,
-                              "` of the model is ", wants.what),
+                 absl::StrCat("is `", from, "`, a ", has.what, " in the checkpoint, but `", own,
+                              "` of the model is a ", wants.what),
                  "shapes must be equal");
     }
     if (!has.partitions.empty() && !wants.partitions.empty() &&
@@ -157,8 +130,8 @@ class Planner {
   }
 
   const WarmStartSpec& spec_;
-  const std::map<std::string, Described> saved_;
-  const std::map<std::string, Described> model_;
+  const std::map<std::string, DescribedParameter> saved_;
+  const std::map<std::string, DescribedParameter> model_;
   std::vector<WarmStartProblem>* const problems_;
   pb::TakenValuesProto taken_;
 };
