@@ -18,19 +18,6 @@ namespace {
 
 constexpr char kPrefix[] = "ckpt-";
 
-absl::StatusOr<std::vector<uint64_t>> Numbers(const std::string& parent) {
-  MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(parent));
-  std::vector<uint64_t> numbers;
-  for (const std::string& name : names) {
-    absl::string_view digits = name;
-    uint64_t number = 0;
-    if (absl::ConsumePrefix(&digits, kPrefix) && absl::SimpleAtoi(digits, &number))
-      numbers.push_back(number);
-  }
-  std::sort(numbers.begin(), numbers.end());
-  return numbers;
-}
-
 // Whether a folder holds a checkpoint. One that cannot be looked at is not one that is not there.
 absl::StatusOr<bool> IsComplete(const std::string& path) {
   const absl::Status found = GetFileInfo(JoinPath(path, kManifestName)).status();
@@ -44,9 +31,23 @@ std::string Path(const std::string& parent, uint64_t number) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<uint64_t>> NumbersIn(const std::string& parent,
+                                                const std::string& prefix) {
+  MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(parent));
+  std::vector<uint64_t> numbers;
+  for (const std::string& name : names) {
+    absl::string_view digits = name;
+    uint64_t number = 0;
+    if (absl::ConsumePrefix(&digits, prefix) && absl::SimpleAtoi(digits, &number))
+      numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
 absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent) {
   MU_RETURN_IF_ERROR(MakeDirectories(parent));
-  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(parent));
+  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, NumbersIn(parent, kPrefix));
   uint64_t number = numbers.empty() ? 0 : numbers.back();
   while (true) {
     const std::string path = Path(parent, ++number);
@@ -73,7 +74,7 @@ absl::Status RemoveCheckpoint(const std::string& path) {
 }
 
 absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent) {
-  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(parent));
+  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, NumbersIn(parent, kPrefix));
   std::vector<std::string> failed, since;  // since the last complete one
   for (const uint64_t number : numbers) {
     since.push_back(Path(parent, number));
@@ -87,7 +88,7 @@ absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string
 }
 
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent) {
-  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(parent));
+  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, NumbersIn(parent, kPrefix));
   std::vector<std::string> complete;
   for (const uint64_t number : numbers) {
     const std::string path = Path(parent, number);

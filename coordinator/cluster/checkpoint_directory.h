@@ -6,6 +6,7 @@
 // until a later one is complete.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ namespace mu {
 
 inline constexpr char kManifestName[] = "manifest.json";
 
+// The numbers N of what is called PREFIXN there, in order.
+absl::StatusOr<std::vector<uint64_t>> NumbersIn(const std::string& parent,
+                                                const std::string& prefix);
 // Makes the folder of the next checkpoint below `parent`; nobody else is given the same one, in
 // whatever process.
 absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent);

@@ -5,14 +5,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
@@ -37,21 +34,13 @@ bool IsMarked(const std::string& folder) {
 
 // The numbers N of folders PATH.N.
 absl::StatusOr<std::vector<uint64_t>> Numbers(const std::string& path) {
-  MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(DirectoryOf(path)));
-  std::vector<uint64_t> numbers;
-  for (const std::string& name : names) {
-    absl::string_view digits = name;
-    uint64_t number = 0;
-    if (absl::ConsumePrefix(&digits, BaseName(path) + ".") && absl::SimpleAtoi(digits, &number))
-      numbers.push_back(number);
-  }
-  return numbers;
+  return NumbersIn(DirectoryOf(path), BaseName(path) + ".");
 }
 
 // Nobody has it.
 absl::StatusOr<uint64_t> NextNumber(const std::string& path) {
   MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(path));
-  return numbers.empty() ? 1 : *std::max_element(numbers.begin(), numbers.end()) + 1;
+  return numbers.empty() ? 1 : numbers.back() + 1;
 }
 
 // The folder `path` and the link get each other's name. The folder becomes one of the numbered ones
