@@ -49,7 +49,7 @@ TEST_P(RpcFaultsBetweenProcesses, NothingIsLostOrDoneTwice) {
   const uint64_t seed = RandomIdentity() >> 16;
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   const auto faults = std::make_shared<FaultPlan>(seed);
-  // The coordinator makes some fifty calls, and one run in ten had no fault in any of them: one is
+  // The coordinator makes some fifty calls, few enough to have no fault in any of them: these are
   // sure.
   faults->Add({.method = "/muster.PsServer/Save", .fault = GetParam().fault, .times = 1});
   faults->Add({.method = "/muster.Worker/Feed/Run", .fault = GetParam().fault, .times = 3});

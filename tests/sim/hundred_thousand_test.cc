@@ -17,9 +17,8 @@
 namespace mu::sim {
 namespace {
 
-// Histories that failed once, while the coordinator's core and the streams were made. A seed stays
-// the same history as long as neither the simulation nor a decision changes; where one did, it is
-// one more history.
+// Histories that failed once. A seed stays the same history as long as neither the simulation nor a
+// decision changes; where one did, it is one more history.
 struct FailedOnce {
   const char* scenario;
   uint64_t seed;

@@ -1,7 +1,8 @@
-"""The pages' code is real, and their links lead somewhere.
+"""The pages' code is real, their links lead somewhere, and the tests that they name exist.
 
 A code block below a line `<!-- FILE [NAME] -->` is what FILE has between the comments `[NAME]` and `[/NAME]`. FILE is
 built and run by tests (examples/guide/CMakeLists.txt). A link to a file of the tree, or to a heading, must resolve.
+A test is named by `Suite.Name`, in a table's last column that is called `tests`, or by five words or more.
 
 Run: python3 tests/structure/docs_test.py; to copy the code into the pages: python3 tests/structure/docs_test.py --write
 """
@@ -19,6 +20,12 @@ MARK = re.compile(r"^<!-- (\S+) \[([a-z-]+)\] -->$")
 FENCE = re.compile(r"^```(\w*)$")
 REGION = re.compile(r"^\s*(?://|#) \[(/?)([a-z-]+)\]$")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+TEST = re.compile(r"^ *(?:TYPED_)?TEST(?:_[FP])?\(\s*(\w+),\s*(\w+)\)", re.M)
+CMAKE_TEST = re.compile(r"add_test\(NAME ([\w.]+)")
+SCENARIO = re.compile(r'(?:Row\(|\{)"([a-z_]+)"')  # of tests/sim/named_scenarios.cc
+NAMES_TESTS = re.compile(r"^\|.*\| tests \|$")
+IN_COLUMN = re.compile(r"`([A-Z]\w*)`")
+ANYWHERE = re.compile(r"`([A-Z]\w*(?<!Proto)\.[A-Z]\w*|(?:A(?=[A-Z])|[A-Z][a-z0-9]+){5,})`")
 
 
 def regions_of(path, text):
@@ -109,6 +116,36 @@ def problems_of_links(pages, exists):
     return found
 
 
+def names_of_tests(sources):
+    """Suites, tests, and both as `Suite.Name`; also of the simulation's scenarios."""
+    names = set()
+    for path, text in sources.items():
+        for suite, name in TEST.findall(text):
+            names.update((suite, name, f"{suite}.{name}"))
+        if path.endswith("CMakeLists.txt"):
+            names.update(CMAKE_TEST.findall(text))
+        if path.endswith("/named_scenarios.cc"):
+            names.update("".join(map(str.capitalize, name.split("_"))) for name in SCENARIO.findall(text))
+    return names
+
+
+def named_tests(page):
+    """(line from 1, name) of each test that the page names."""
+    found, in_table = [], False
+    for number, line in enumerate(page.split("\n"), 1):
+        in_table = line.startswith("|") and (in_table or bool(NAMES_TESTS.match(line)))
+        names = set(ANYWHERE.findall(line))
+        if in_table:
+            names.update(IN_COLUMN.findall(line.rsplit(" | ", 1)[-1]))
+        found.extend((number, name) for name in sorted(names))
+    return found
+
+
+def problems_of_tests(pages, tests):
+    return [f"{page}:{number}: there is no test {name}" for page, text in sorted(pages.items())
+            for number, name in named_tests(text) if name not in tests]
+
+
 def read(path):
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         return file.read()
@@ -125,6 +162,11 @@ def all_pages():
 
 def all_sources():
     return tree("examples/**/*.cc", "examples/**/*.h", "examples/**/*.yaml")
+
+
+def all_tests():
+    return tree("tests/**/*.cc", "tests/**/*.h", "examples/**/*.cc", "tests/**/CMakeLists.txt",
+                "examples/**/CMakeLists.txt")
 
 
 def write():
@@ -150,6 +192,12 @@ class DocsTest(unittest.TestCase):
         pages = all_pages()
         self.assertGreater(sum(len(LINK.findall(text)) for text in pages.values()), 50)
         self.assertEqual([], problems_of_links(pages, lambda path: os.path.exists(os.path.join(ROOT, path))))
+
+
+    def test_tests_exist(self):
+        pages = all_pages()
+        self.assertGreater(sum(len(named_tests(text)) for text in pages.values()), 100)
+        self.assertEqual([], problems_of_tests(pages, names_of_tests(all_tests())))
 
 
 class RulesTest(unittest.TestCase):
@@ -182,6 +230,21 @@ class RulesTest(unittest.TestCase):
         self.assertEqual(3, len(found), found)
         self.assertIn("docs/b.md:1: there is no docs/c.md", found[0])
         self.assertIn("docs/b.md:2: docs/a.md has no heading", found[1])
+
+    def test_names_of_tests(self):
+        tests = names_of_tests({
+            "tests/a_test.cc": "TEST(Suite, Name) {}\nTEST_P(Others,\n       ThatHasParameters) {}\n",
+            "tests/sim/named_scenarios.cc": 'return {{"all", {}},\n Row("ps_hangs", {}),\n',
+            "examples/CMakeLists.txt": "add_test(NAME Guide.Trains\n"})
+        page = ("| what | tests |\n|---|---|\n| `Other` | `Name`, `Others` (in rounds), `PsHangs` (simulated) |\n"
+                "\n`Suite.Name`, `Guide.Trains`, `DatasetProto.Kind`, `AClass`\n")
+        self.assertEqual([], problems_of_tests({"a.md": page}, tests))
+        wrong = ("| what | tests |\n|---|---|\n| `Name` | `PsHang` |\n\n| what | why |\n|---|---|\n| a | `Other` |\n"
+                 "`Suite.Other` and `ATestThatIsGone`\n")
+        found = problems_of_tests({"a.md": wrong}, tests)
+        self.assertEqual(3, len(found), found)
+        for problem, word in zip(found, ("a.md:3: there is no test PsHang", "ATestThatIsGone", "Suite.Other")):
+            self.assertIn(word, problem)
 
 
 if __name__ == "__main__":
