@@ -1,4 +1,5 @@
 // What is under way with a worker or a server ends when that is lost: nobody else would end it.
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -122,6 +123,34 @@ TEST_F(LostMembersTest, ASaveWithAServer) {
   EXPECT_THAT(saved, HasCode(absl::StatusCode::kUnavailable));
   RegisterServer(2);
   MU_EXPECT_OK(runtime_->EnsureServers());
+}
+
+// A newer coordinator would be seen there.
+TEST_F(LostMembersTest, AWorkerWhileTheJobsDirectoryHangs) {
+  struct Directory {
+    Notification asked, answers;
+  };
+  const auto directory = std::make_shared<Directory>();  // a look may outlive the runtime
+  options_.newest_epoch = [directory]() -> uint64_t {
+    directory->asked.Notify();
+    directory->answers.Wait();
+    return 1;
+  };
+  options_.heartbeat = absl::Milliseconds(10);
+  options_.timeout = absl::Milliseconds(200);
+  Start(1);
+  directory->asked.Wait();
+  Notification silent, stopped;
+  runtime_->SetOnSilent([&](const Member&) { silent.Notify(); });
+  const auto worker = Worker(11, 0);
+  EXPECT_TRUE(silent.WaitFor(kSoon));
+  std::thread stopping([&] {
+    runtime_->Stop();
+    stopped.Notify();
+  });
+  EXPECT_TRUE(stopped.WaitFor(kSoon)) << "the coordinator's end waits for the directory";
+  directory->answers.Notify();
+  stopping.join();
 }
 
 }  // namespace
