@@ -127,11 +127,14 @@ void Runtime::OnFeedReply(const std::weak_ptr<WorkerLink>& link, const pb::FeedR
 }
 
 void Runtime::Take(WorkerLink& link, Arrived* arrived) {
-  auto run = link.runs.find(RunId(arrived->reply.run()));
-  if (!arrived->unreadable.empty() && run == link.runs.end()) run = link.runs.begin();
+  const RunId id(arrived->reply.run());
+  if (!arrived->unreadable.empty()) {
+    return Step(
+        event::Unreadable{link.id, link.member.incarnation, id, std::move(arrived->unreadable)});
+  }
+  const auto run = link.runs.find(id);
   if (run == link.runs.end()) return;  // nobody waits for it any more
   const StartRun start = run->second;
-  if (!arrived->unreadable.empty()) return Step(event::Unreadable{start, arrived->unreadable});
   if (!arrived->outcomes.empty() || arrived->reply.handed_back()) {
     arrived_ = arrived;
     Step(event::Results{.start = start,
@@ -177,7 +180,10 @@ void Runtime::OnFeedEnded(const std::shared_ptr<WorkerLink>& link, const absl::S
   // What the first one brings about may end the others.
   while (!link->gone && !link->runs.empty()) {
     const StartRun start = link->runs.begin()->second;
-    if (absl::IsDataLoss(status)) Step(event::Unreadable{start, std::string(status.message())});
+    if (absl::IsDataLoss(status)) {
+      Step(event::Unreadable{link->id, link->member.incarnation, start.run,
+                             std::string(status.message())});
+    }
     if (link->runs.contains(start.run)) OnRunEnded(start, *link->feed_ended);
   }
 }

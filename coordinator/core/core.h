@@ -65,8 +65,8 @@ class Core {
     uint64_t installed_version = 0;
     bool installing = false, forgot = false;  // forgot: what it had, during the installation
     absl::Time install_began;
-    std::set<RunId> runs;         // that have not ended
-    std::set<RunId> handed_back;  // of `runs`: they end without all their results
+    std::map<RunId, FunctionId> runs;  // that have not ended
+    std::set<RunId> handed_back;       // of `runs`: they end without all their results
     // Errors of runs that wait for the ends of earlier ones, so that the first one is reported.
     std::map<RunId, event::RunEnded> early_errors;
     std::shared_ptr<const pb::LeaseProto> last_read;  // the lease whose files were last noted
@@ -183,7 +183,7 @@ class Core {
   void On(event::Schedule& e);
   void On(event::Results& e);
   void On(event::RunEnded& e);
-  void On(event::Unreadable& e) { Unreadable(e.start, e.what); }
+  void On(event::Unreadable& e);
   void On(event::GroupMade& e);
   void On(event::GroupDropped& e);
   void On(event::CancelGroup& e);

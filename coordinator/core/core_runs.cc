@@ -100,7 +100,7 @@ void Core::Dispatch() {
     // With requeueing broken the queue does not know that the worker is lost.
     if (worker == workers_.end()) continue;
     if (worker->second.runs.empty()) worker->second.last_news = now_;
-    worker->second.runs.insert(start.run);
+    worker->second.runs.emplace(start.run, start.function);
     Do(action::Start{start});
   }
 }
@@ -171,7 +171,7 @@ void Core::On(event::RunEnded& e) {
   while (Worker* const worker = Find(e.start.worker, incarnation)) {
     auto& errors = worker->early_errors;
     if (errors.empty()) break;
-    if (!worker->runs.empty() && *worker->runs.begin() < errors.begin()->first) break;
+    if (!worker->runs.empty() && worker->runs.begin()->first < errors.begin()->first) break;
     const auto error = errors.extract(errors.begin());
     RunOver(error.mapped(), worker);
   }
@@ -280,6 +280,15 @@ void Core::StartBackups() {
   }
 }
 
+void Core::On(event::Unreadable& e) {
+  const Worker* const worker = Find(e.worker, e.incarnation);
+  if (worker == nullptr || worker->runs.empty()) return;
+  auto run = worker->runs.find(e.run);
+  // Which one is meant cannot be known; a worker is at its first.
+  if (run == worker->runs.end()) run = worker->runs.begin();
+  Unreadable({.function = run->second, .run = run->first, .worker = e.worker}, e.what);
+}
+
 void Core::Unreadable(const StartRun& start, const std::string& what) {
   const FunctionQueue::Unreadable decided = queue_.AnswerUnreadable(start.function, start.run);
   if (closed_ || decided == FunctionQueue::Unreadable::kIgnored) return;
@@ -343,7 +352,7 @@ void Core::StopRuns() {
   queue_.StopRuns();
   // Nobody wants their results any more; the workers stop before their next step.
   for (const auto& [id, worker] : workers_) {
-    for (const RunId run : worker.runs) Do(action::StopRun{id, run});
+    for (const auto& [run, function] : worker.runs) Do(action::StopRun{id, run});
   }
 }
 

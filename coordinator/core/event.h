@@ -127,9 +127,11 @@ struct RunEnded {
   StartRun start;
   CallError error;  // OK: by itself
 };
-// What the worker says of a run makes no sense.
+// What the worker says makes no sense. `run`: of which it says so, perhaps of none that it has.
 struct Unreadable {
-  StartRun start;
+  WorkerId worker;
+  Incarnation incarnation;
+  RunId run;
   std::string what;
 };
 

@@ -265,7 +265,11 @@ void Coordinator::Do(action::StopRun& a) {
 }
 
 void Coordinator::OnStepResult(const StartRun& start, const Message& message) {
-  if (!message.status.ok()) return Step(event::Unreadable{start, "garbage"});
+  if (!message.status.ok()) {
+    const Place place = PlaceOf(pb::ROLE_WORKER, start.worker.value());
+    return Step(
+        event::Unreadable{start.worker, Incarnation(place.incarnation), start.run, "garbage"});
+  }
   StepOutcome outcome = {.step = message.step, .samples = 1, .repeated = message.repeated};
   outcome.updates.assign(message.step_updates.begin(), message.step_updates.end());
   outcome.inherited.assign(message.step_inherited.begin(), message.step_inherited.end());

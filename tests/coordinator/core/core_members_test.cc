@@ -149,6 +149,28 @@ TEST(CoreMembers, NothingIsScheduledUntilACancellationHasEnded) {
   EXPECT_THAT(d.core.MaySchedule({}).refusal, testing::HasCode(absl::StatusCode::kCancelled));
 }
 
+TEST(CoreMembers, NonsenseOfNoRunOfTheWorkerIsSaidOfItsFirst) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Schedule();
+  const auto unreadable = [&](uint64_t incarnation, RunId run) {
+    return d.Step(event::Unreadable{WorkerId(0), Incarnation(incarnation), run, "nonsense"});
+  };
+  const auto answers = [&](uint64_t function) {
+    return d.core.queue().Find(FunctionId(function))->unreadable;
+  };
+  EXPECT_EQ(unreadable(9, RunId(99)), "") << "of a former incarnation";
+  EXPECT_EQ(unreadable(10, RunId(99)), "worker 0 unreadable");
+  EXPECT_EQ(answers(1), 1u);
+  EXPECT_EQ(answers(2), 0u);
+  d.Join(pb::ROLE_WORKER, 20, 0);
+  d.Installed(0, 20, 1);
+  EXPECT_EQ(unreadable(20, d.runs.at(FunctionId(2)).run), "worker 0 unreadable");
+  EXPECT_EQ(answers(1), 1u);
+  EXPECT_EQ(answers(2), 1u);
+}
+
 TEST(CoreMembers, AnInstallationOfAnotherIncarnationIsNotTaken) {
   CoreDriver d;
   d.Serve(0);
