@@ -36,9 +36,11 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Listen(const ClusterOptions& option
   return CreateCoordinator(options, NewGrpcTransport({.tls = options.tls}));
 }
 
-std::vector<Chaos::Target> TargetsOf(const LocalDaemons& daemons) {
+// Those that are members: a fault that strikes one that nobody knows yet tries nothing.
+std::vector<Chaos::Target> TargetsOf(const LocalDaemons& daemons, const Runtime& runtime) {
   std::vector<Chaos::Target> targets;
   for (const auto& process : daemons.Processes()) {
+    if (!runtime.IsMember(process.pid)) continue;
     targets.push_back({process.name, process.pid, process.name.rfind("worker", 0) == 0});
   }
   return targets;
@@ -94,7 +96,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   MU_RETURN_IF_ERROR(WaitForCluster(*coordinator, options));
   if (chaos)
     environment->chaos = std::make_unique<Chaos>(
-        *std::move(chaos), [processes] { return TargetsOf(*processes); },
+        *std::move(chaos), [processes, runtime] { return TargetsOf(*processes, *runtime); },
         [processes](pid_t pid, int signal) { return processes->Signal(pid, signal); });
   return coordinator;
 }

@@ -125,7 +125,7 @@ TEST(Conformance, HungWorkerIsReplacedByTheSupervisor) {
   MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory,
                           TempDirectory::Create("muster-supervision"));
   ClusterOptions options = LocalOptions(directory.path());
-  options.member_timeout = absl::Seconds(3);
+  options.member_timeout = absl::Seconds(6);
   MU_ASSERT_OK_AND_ASSIGN(const auto c, Local(options));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job,
                           CheckedJob::Create(*c, directory.path(), {.epochs = 4}));

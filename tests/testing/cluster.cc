@@ -9,8 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/launch/cluster_options.h"
 #include "tests/testing/suspend.h"
+#include "tests/testing/wait.h"
 
 namespace mu::testing {
+namespace {
+
+// Of a daemon that was started; some come in vain.
+constexpr absl::Duration kUntilKnown = absl::Seconds(2);
+
+}  // namespace
 
 static_assert(SIGKILL == 9 && SIGTERM == 15 && SIGSTOP == 19 && SIGCONT == 18);
 
@@ -30,6 +37,7 @@ absl::StatusOr<std::unique_ptr<TestCluster>> TestCluster::Start(TestClusterOptio
   for (int i = 0; i < options.ps; ++i) MU_RETURN_IF_ERROR(cluster->StartServer(i));
   for (int i = 0; i < options.workers; ++i) MU_RETURN_IF_ERROR(cluster->StartWorker(i));
   MU_RETURN_IF_ERROR(cluster->coordinator().WaitForCluster(options.workers));
+  cluster->started_ = true;
   return cluster;
 }
 
@@ -74,10 +82,24 @@ TestCluster::~TestCluster() {
 absl::Status TestCluster::StartWorker(int index, std::vector<std::string> flags) {
   flags.insert(flags.end(), options_.worker_flags.begin(), options_.worker_flags.end());
   flags.push_back(absl::StrCat("--cache_dir=", directory(), "/cache-", index));
-  return StartDaemon("worker", index, std::move(flags));
+  MU_RETURN_IF_ERROR(StartDaemon("worker", index, std::move(flags)));
+  WaitUntilKnown("worker", index);
+  return absl::OkStatus();
 }
 
-absl::Status TestCluster::StartServer(int index) { return StartDaemon("psserver", index, {}); }
+absl::Status TestCluster::StartServer(int index) {
+  MU_RETURN_IF_ERROR(StartDaemon("psserver", index, {}));
+  WaitUntilKnown("psserver", index);
+  return absl::OkStatus();
+}
+
+void TestCluster::WaitUntilKnown(const std::string& role, int index) {
+  if (coordinator_ == nullptr || !started_) return;
+  Subprocess& daemon = process(role, index);
+  static_cast<void>(
+      Eventually([&] { return coordinator_->runtime().IsMember(daemon.pid()) || daemon.TryWait(); },
+                 kUntilKnown));
+}
 
 absl::Status TestCluster::StartDaemon(const std::string& role, int index,
                                       std::vector<std::string> flags) {

@@ -63,7 +63,9 @@ class TestCluster {
   // up.
   absl::Status StartCoordinator();
 
-  // Returns when it listens. A worker's index may be used again after its process has ended.
+  // Returns when it is a member, so that a test which kills it at once kills what somebody knows;
+  // after two seconds also if it listens only. A worker's index may be used again after its
+  // process has ended.
   absl::Status StartWorker(int index, std::vector<std::string> flags = {});
   absl::Status StartServer(int index);
 
@@ -89,6 +91,7 @@ class TestCluster {
   TestCluster(TestClusterOptions options, TempDirectory directory);
   absl::Status CreateCoordinator(const std::string& listen);
   absl::Status StartDaemon(const std::string& role, int index, std::vector<std::string> flags);
+  void WaitUntilKnown(const std::string& role, int index);
   ExitStatus End(const std::string& role, int index, int signal);
   void Signal(const std::string& role, int index, int signal);
 
@@ -96,6 +99,7 @@ class TestCluster {
   TempDirectory directory_;
   std::string address_;
   std::unique_ptr<Coordinator> coordinator_;
+  bool started_ = false;  // Start has waited for all
   std::map<std::pair<std::string, int>, std::unique_ptr<Subprocess>> processes_;
 };
 

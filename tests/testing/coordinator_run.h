@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "nlohmann/json.hpp"
+#include "tests/testing/wait.h"
 
 namespace mu::testing {
 
@@ -21,7 +22,7 @@ struct CoordinatorRun {
 // longer than `timeout`; it is then killed.
 absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args,
                                               const std::string& directory, bool with_report,
-                                              absl::Duration timeout = absl::Seconds(60));
+                                              absl::Duration timeout = kRunPatience);
 
 // MUSTER_DATA, or ../shared/data if that is there; empty: the test should skip and say so.
 std::string DataDirectory();

@@ -11,6 +11,8 @@
 namespace mu::testing {
 
 inline constexpr absl::Duration kPatience = absl::Seconds(60);
+// With a whole program, such as a training with restarts, on a machine that has other work.
+inline constexpr absl::Duration kRunPatience = absl::Minutes(4);
 
 // Whether the condition holds within `patience`. For what must not happen: EXPECT_FALSE, and a
 // patience that gives it time to happen.
@@ -24,10 +26,12 @@ template <typename Condition>
   return true;
 }
 
-// Returns when `condition` does not hold any more; fails the test after kPatience.
+// Returns when `condition` does not hold any more; fails the test after kPatience, at the caller's
+// line.
 template <typename Condition>
-void WaitWhile(const Condition& condition) {
-  EXPECT_TRUE(Eventually([&] { return !condition(); })) << "waited in vain";
+void WaitWhile(const Condition& condition, const char* file = __builtin_FILE(),
+               int line = __builtin_LINE()) {
+  if (!Eventually([&] { return !condition(); })) ADD_FAILURE_AT(file, line) << "waited in vain";
 }
 
 }  // namespace mu::testing

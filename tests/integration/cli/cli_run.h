@@ -107,7 +107,7 @@ class CliTest : public ::testing::Test {
   // The exit code; minus the signal if one ended it.
   int Run(std::vector<std::string> args) { return ExitOf(Start(std::move(args)).get()); }
   int ExitOf(Subprocess* process) {
-    const auto exit = process->WaitFor(kPatience);
+    const auto exit = process->WaitFor(kRunPatience);
     EXPECT_TRUE(exit.has_value()) << "still runs\n" << Output();
     if (!exit.has_value()) return -1000;
     return exit->signal != 0 ? -exit->signal : exit->code;

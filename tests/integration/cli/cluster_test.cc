@@ -86,8 +86,11 @@ TEST_F(ClusterTest, DataThatOneOfTwoWorkersSees) {
   MU_ASSERT_OK(RenameFile(Path("data.csv"), Path("node/data.csv")));
   // A path that leads to the data from one process only.
   auto training =
-      Start({"train", Job({{"data.csv", "/proc/self/cwd/data.csv"}}), "--listen=" + address,
-             "--workers=2", "--ps=1", "--job_dir=" + Path("cluster")});
+      // So many epochs that both are given something.
+      Start({"train",
+             Job({{"data.csv", "/proc/self/cwd/data.csv"},
+                  {"epochs: 1, batch_size: 32", "epochs: 40, batch_size: 8"}}),
+             "--listen=" + address, "--workers=2", "--ps=1", "--job_dir=" + Path("cluster")});
   auto daemons = StartDaemons(address, 1, 1);
   const auto worker = StartAs(
       "sees", "sh",
@@ -95,7 +98,7 @@ TEST_F(ClusterTest, DataThatOneOfTwoWorkersSees) {
        Path("node"), "--coordinator=" + address, "--cache_dir=" + Path("cache")});
   EXPECT_EQ(ExitOf(training.get()), 0) << Output() << OutputOf("sees");
   const auto report = Report(Path("cluster/report.json"));
-  EXPECT_EQ(report["samples"], 2000);
+  EXPECT_EQ(report["samples"], 40 * 2000);
   ASSERT_EQ(report["failures"].size(), 1u);
   EXPECT_EQ(report["failures"][0]["kind"], "set_aside");
   EXPECT_THAT(report["failures"][0]["message"].get<std::string>(), HasSubstr("data.csv"));

@@ -16,12 +16,12 @@ class PausedCoordinatorTest : public testing::CliTest {};
 // The daemons' heartbeats found nobody for three timeouts. That says nothing of the daemons: none
 // is lost, nothing runs again.
 TEST_F(PausedCoordinatorTest, CoordinatorPaused) {
-  constexpr absl::Duration kTimeout = absl::Seconds(1);
+  constexpr absl::Duration kTimeout = absl::Seconds(2);
   auto job = Start(
       {"train",
        Job({{"epochs: 1, batch_size: 32", "epochs: 10, batch_size: 4, steps_per_function: 20"},
             {"training:", "checkpoint: {every: never, every_steps: 250, keep: 1000}\ntraining:"}}),
-       "--local", "--workers=2", "--ps=2", "--member_timeout=1", "--job_dir=" + Path("run")});
+       "--local", "--workers=2", "--ps=2", "--member_timeout=2", "--job_dir=" + Path("run")});
   ASSERT_TRUE(testing::Eventually([&] {
     return FileExists(Path("run/checkpoints/ckpt-00000001/manifest.json"));
   })) << Output();

@@ -42,7 +42,7 @@ void ExpectLedger(const nlohmann::json& report) {
     EXPECT_THAT(failure["role"], AnyOf("worker", "psserver"));
     EXPECT_THAT(failure["kind"], AnyOf("died", "unreachable", "silent", "replaced", "left"));
     EXPECT_GE(failure["detection_latency_ms"].get<double>(), 0);
-    EXPECT_LT(failure["detection_latency_ms"].get<double>(), 1e3) << "it was killed and reaped";
+    EXPECT_LT(failure["detection_latency_ms"].get<double>(), 10e3) << "it was killed and reaped";
     EXPECT_NEAR(failure["detected_ms"].get<double>(), 1e3 * failure["at_seconds"].get<double>(), 1);
     (failure["kind"] == "left" ? left : failed) += 1;
     ++lost[failure["role"].get<std::string>()];
