@@ -136,7 +136,7 @@ absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRe
   if (!change.ok()) return Detailed(change.status());
   {
     MutexLock lock(&mutex_);
-    core_.EndConfigure(request.context(), *change);
+    core_.EndConfigure(request.context(), *change, request.restore_follows());
     changed_.SignalAll();
   }
   FreeViews();

@@ -59,6 +59,7 @@ absl::Status ServerCalls::SendRouting(const Call& call, bool loads) {
                                          *request.mutable_context() = call.context;
                                          request.mutable_context()->set_generation(generation);
                                          request.set_index(index);
+                                         request.set_restore_follows(loads);
                                          *request.mutable_routing() = *call.routing;
                                          return request;
                                        })

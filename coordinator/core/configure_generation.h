@@ -6,8 +6,8 @@
 namespace mu {
 
 // `generation`, on the wire, is the one that begins. Where they load a state (a checkpoint, initial
-// values) it begins with that, and what still belongs to the old one is refused from then on; until
-// then a server that is new here serves nobody of the new one.
+// values) it begins with that, and what still belongs to the old one is refused from then on. They
+// are told that it follows, so that one that is new serves nobody before.
 inline uint64_t ConfigureGeneration(uint64_t generation, bool loads) {
   return loads ? generation - 1 : generation;
 }

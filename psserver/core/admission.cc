@@ -103,7 +103,8 @@ absl::Status Admission::Check(int64_t now_ns, const pb::RequestContext& context,
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   state_ == State::kRestoring
                       ? "it is being restored"
-                      : "its last restore failed, or its partitions were placed anew: restore it");
+                      : "it has no state yet, its last restore failed, or its partitions were "
+                        "placed anew: restore it");
   }
   if (behind_ && !behind) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
@@ -154,9 +155,9 @@ absl::Status Admission::AdmitConfigure(const pb::RequestContext& context, uint32
   return absl::OkStatus();
 }
 
-void Admission::Configured(const pb::RequestContext& context, bool replaced) {
+void Admission::Configured(const pb::RequestContext& context, bool replaced, bool restore_follows) {
   if (state_ == State::kFresh) {
-    state_ = State::kServing;
+    state_ = restore_follows ? State::kBroken : State::kServing;
     generation_ = context.generation();
     behind_ = generation_ < least_;
   } else if (replaced && state_ == State::kServing) {
@@ -217,8 +218,8 @@ absl::StatusOr<bool> Admission::CheckRestore(const pb::RequestContext& context,
   }
   if (keep && state_ == State::kBroken) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
-                  "it has no state to keep: its last restore failed, or its partitions were placed "
-                  "anew");
+                  "it has no state to keep: it is new, its last restore failed, or its partitions "
+                  "were placed anew");
   }
   return true;
 }

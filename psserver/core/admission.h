@@ -64,7 +64,9 @@ class Admission {
   // generation, once Configured says that the store is ready.
   absl::Status AdmitConfigure(const muster::RequestContext& context, uint32_t index);
   // `replaced`: the state is not the one that the generation was; it serves once it is restored.
-  void Configured(const muster::RequestContext& context, bool replaced);
+  // `restore_follows`: the same of a server that has had none.
+  void Configured(const muster::RequestContext& context, bool replaced,
+                  bool restore_follows = false);
   // Whether what was admitted may still change the state, and be acknowledged.
   absl::Status CheckLease(int64_t now_ns) const;
 

@@ -34,10 +34,11 @@ absl::StatusOr<bool> ServerCore::BeginConfigure(const pb::RequestContext& contex
   return context.epoch() > configured_epoch_;
 }
 
-void ServerCore::EndConfigure(const pb::RequestContext& context, DefinitionsChange change) {
+void ServerCore::EndConfigure(const pb::RequestContext& context, DefinitionsChange change,
+                              bool restore_follows) {
   const bool replaced = change == DefinitionsChange::kReplaced;
   configured_epoch_ = std::max(configured_epoch_, context.epoch());
-  admission_.Configured(context, replaced);
+  admission_.Configured(context, replaced, restore_follows);
   views_.TakeEpoch(admission_.epoch());
   if (change != DefinitionsChange::kNone) {
     // What was added has initial values; the files may have others.

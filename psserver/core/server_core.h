@@ -160,7 +160,9 @@ class ServerCore {
   }
   absl::StatusOr<bool> BeginConfigure(const muster::RequestContext& context);
   // After success. What was replaced serves only after a restore that does not keep it.
-  void EndConfigure(const muster::RequestContext& context, DefinitionsChange change);
+  // `restore_follows`: a server that has nothing yet serves nobody until that is done.
+  void EndConfigure(const muster::RequestContext& context, DefinitionsChange change,
+                    bool restore_follows = false);
 
   // Saves; see SaveLine. When its turn has come, a save takes a cut: AdmitCut, CloseGate (false:
   // again after OpenGate), TakeCut once CutMayBeTaken, OpenGate, Leave. Pushes that wait ask Enter

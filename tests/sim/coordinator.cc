@@ -121,6 +121,7 @@ void Coordinator::Step(Event event) {
     const auto* const run_ended = std::get_if<event::RunEnded>(&next);
     const bool about_group = std::holds_alternative<event::ViewAnswered>(next) ||
                              (run_ended != nullptr && IsInGroup(run_ended->start.function));
+    const bool run_failed = run_ended != nullptr && !run_ended->error.ok() && !about_group;
     const bool was_cancelling = core_.cancelling();
     const bool in_a_round = core_.round_decided();
     const auto* const leave = std::get_if<event::Leave>(&next);
@@ -140,7 +141,10 @@ void Coordinator::Step(Event event) {
       std::visit([this](auto& a) { Do(a); }, action);
     }
     if (in_a_round && core_.cancelling() && !was_cancelling) Saw("error in a decided round");
-    CheckGroups(about_group, was_cancelling);
+    CheckGroups(about_group && !error_waits_, was_cancelling);
+    // An error of training waits for the ends of what its worker had begun before, also in groups.
+    if (run_failed) error_waits_ = true;
+    if (core_.cancelling()) error_waits_ = false;
     if (ended() && !core_.closed()) {
       cluster_->Trace(slot_, "ends: ", core_.ended().message());
       Saw("coordinator ends");

@@ -208,6 +208,7 @@ class Coordinator final : public Process {
   Core core_;
   std::deque<Event> events_;  // that the core has not been told of
   bool stepping_ = false;
+  bool error_waits_ = false;  // of training, for earlier runs of its worker
   const Message* handling_ = nullptr;
   mu::CallId last_call_;
   std::map<mu::CallId, Message> asked_;                   // by daemons

@@ -51,7 +51,9 @@ void Coordinator::Evaluate() {
     FunctionWork work;
     work.group = group;
     work.steps = static_cast<uint32_t>(cluster_->Between(1, 4));
-    if (!core_.MaySchedule(work).granted()) break;  // its view cannot be loaded
+    const Permission may = core_.MaySchedule(work);
+    if (may.wait) made.functions = i;  // there is no room for more
+    if (!may.granted()) break;         // else its view cannot be loaded
     Step(event::Schedule{std::move(work)});
     if (ended()) return;
   }

@@ -97,6 +97,7 @@ void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder
   };
   CallAll(ToServers({.kind = Kind::kConfigure,
                      .steps = static_cast<uint8_t>(expected_servers_),
+                     .restore_follows = folder.has_value(),
                      .generation = static_cast<uint32_t>(
                          ConfigureGeneration(OnWire(generation), folder.has_value()))}),
           kTries, configured);

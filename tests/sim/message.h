@@ -93,6 +93,7 @@ struct Message {
   bool copy = false;          // the network's second one; its answer goes nowhere
   bool repeated = false;
   bool keep_state = false;
+  bool restore_follows = false;
   bool refused = false;       // of a kFeedWelcome: nobody listens at the address
   bool handed_back = false;   // a run, since its worker is leaving
   uint8_t bad_functions = 0;  // among those that are to be installed

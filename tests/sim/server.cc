@@ -87,7 +87,7 @@ absl::Status Server::Configure(const Message& request) {
       partitions_[p].held = p % request.steps == index_;
     placement_ = request.steps;
   }
-  core_.EndConfigure(context_, change);
+  core_.EndConfigure(context_, change, request.restore_follows);
   return absl::OkStatus();
 }
 

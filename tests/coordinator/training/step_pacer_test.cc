@@ -42,11 +42,11 @@ TEST(StepPacer, GapsThatAreLongerThanTheCallCount) {
   pacer.Observe(1.0, 1000, 2);  // 2 ms a step on each of two workers
   for (int i = 0; i < 5; ++i) pacer.ObserveGap(0.002);
   EXPECT_EQ(pacer.Next(100000, 2), 25u) << "a few say little";
-  for (int i = 0; i < 1000; ++i) pacer.ObserveGap(i % 2 == 0 ? 0.001 : 0.003);
-  EXPECT_EQ(pacer.Next(100000, 2), 120u) << "0.002 s and a fifth more, in 100 times of that";
+  for (int i = 0; i < 1000; ++i) pacer.ObserveGap((i % 2 == 0 ? 1.0 : 3.0) / 1024);
+  EXPECT_EQ(pacer.Next(100000, 2), 118u) << "1/512 s and a fifth more, in 100 times of that";
   // Waits for something else.
   for (int i = 0; i < 1000; ++i) pacer.ObserveGap(0.1);
-  EXPECT_EQ(pacer.Next(100000, 2), 120u);
+  EXPECT_EQ(pacer.Next(100000, 2), 118u);
   // The newest decide, and none below the call.
   for (size_t i = 0; i < StepPacer::kGaps; ++i) pacer.ObserveGap(0.0001);
   EXPECT_EQ(pacer.Next(100000, 2), 25u);

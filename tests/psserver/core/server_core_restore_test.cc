@@ -30,6 +30,22 @@ class ServerCoreRestore : public testing::ServerCoreTest {
   }
 };
 
+// Its values are initial ones: a worker of the old generation would compute with them, and push to
+// servers that keep their state.
+TEST_F(ServerCoreRestore, ANewServerThatIsToBeRestoredServesNobodyBefore) {
+  for (const bool follows : {false, true}) {
+    ServerCore core({.leased = true, .registers = true});
+    MU_ASSERT_OK(core.SetIdentity(/*job=*/1, /*epoch=*/1, /*index=*/0));
+    core.RenewLease(/*sent_ns=*/0, absl::Nanoseconds(1000), kGeneration);
+    MU_ASSERT_OK(core.AdmitConfigure(Context(), 0));
+    MU_ASSERT_OK(core.BeginConfigure(Context()).status());
+    core.EndConfigure(Context(), DefinitionsChange::kAdded, follows);
+    const absl::Status old = core.Admit(now_, Context());
+    EXPECT_EQ(old.ok(), !follows) << old;
+    EXPECT_THAT(core.Admit(now_, Context(kNext)), HasCode(absl::StatusCode::kUnavailable));
+  }
+}
+
 TEST_F(ServerCoreRestore, APushThatWasAdmittedBeforeChangesNothing) {
   AdmittedPush push = Admit({3, 0, 0});
   ASSERT_EQ(BeginRestore(kNext, Initial()), Step::kBegun);
