@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "common/base/number_text.h"
 #include "common/base/status.h"
 #include "coordinator/frontend/model_doc.h"
@@ -85,7 +87,13 @@ class Comparison {
       : where_(where), differences_(differences) {
     for (const ModelDoc& doc : BuiltinModelDocs()) {
       if (doc.name != model) continue;
-      for (const ModelKeyDoc& key : doc.keys) defaults_[key.key] = key.default_value;
+      for (const ModelKeyDoc& key : doc.keys) {
+        defaults_[key.key] = key.default_value;
+        // The docs describe the columns of an item below those of a user.
+        absl::string_view rest = key.key;
+        if (absl::ConsumePrefix(&rest, "user."))
+          defaults_.emplace(absl::StrCat("item.", rest), key.default_value);
+      }
     }
   }
 
