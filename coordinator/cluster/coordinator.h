@@ -300,7 +300,8 @@ class Coordinator : public VariableFactory {
   // (EnableRecovery): take one, so that the other model's may be deleted. INVALID_ARGUMENT naming
   // what does not fit; other errors as those of Restore. Returns what was taken. With slots the
   // job's steps are counted on from those of the other one, `steps` of what is returned, which is
-  // MinimizeOptions::first_step of a schedule that begins now.
+  // MinimizeOptions::first_step of a schedule that begins now. In synchronous rounds these are
+  // rounds, so call SynchronousRounds before it.
   absl::StatusOr<pb::TakenValuesProto> WarmStart(const std::string& directory,
                                                  const WarmStartSpec& spec = {});
 

@@ -122,7 +122,11 @@ absl::StatusOr<pb::TakenValuesProto> Coordinator::WarmStart(const std::string& d
   pb::TakenValuesProto take =
       PlanWarmStart(spec, state->manifest, impl_->runtime->Created(), &problems);
   MU_RETURN_IF_ERROR(ToStatus(problems));
-  if (take.slots()) take.set_steps(ScheduledSteps(state->manifest));
+  if (take.slots()) {
+    // What a schedule counts: updates, and a round is one of them.
+    const JobPosition job = BeginningOf(state->manifest, /*slots=*/true).job;
+    take.set_steps(impl_->runtime->rounds().on() ? job.functions.round - 1 : job.taken_steps);
+  }
   state->take = std::make_shared<const pb::TakenValuesProto>(std::move(take));
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
   MU_RETURN_IF_ERROR(impl_->Load(state));

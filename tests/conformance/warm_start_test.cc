@@ -127,14 +127,16 @@ TEST(Conformance, BeginsWithSomeValuesOfAnotherModel) {
 
 // A table of a cluster of its own, whose rows a step makes smaller.
 struct ShrinkingRows {
+  RoundRules rules;
   std::unique_ptr<TestCluster> cluster;
   EmbeddingTable table;
   Function train;
 
-  static absl::StatusOr<ShrinkingRows> Start(const Optimizer& optimizer) {
-    ShrinkingRows rows;
+  static absl::StatusOr<ShrinkingRows> Start(const Optimizer& optimizer, const RoundRules& rules) {
+    ShrinkingRows rows{.rules = rules};
     MU_ASSIGN_OR_RETURN(rows.cluster, TestCluster::Start({.default_optimizer = optimizer}));
     Coordinator& c = rows.cluster->coordinator();
+    MU_RETURN_IF_ERROR(c.SynchronousRounds(rules));
     MU_ASSIGN_OR_RETURN(
         rows.table,
         c.CreateEmbeddingTable({.name = "rows", .rows = 10, .dim = 2, .initializer = Normal{}}));
@@ -145,35 +147,40 @@ struct ShrinkingRows {
     return rows;
   }
   Coordinator& c() const { return cluster->coordinator(); }
-  absl::StatusOr<Tensor> After(uint32_t steps) const {
-    c().Schedule(train, {.steps = steps});
+  // Each function has a step in each round.
+  absl::StatusOr<Tensor> After(uint32_t updates) const {
+    const uint32_t functions = rules.on() ? rules.replicas : 1;
+    for (uint32_t i = 0; i < functions; ++i) c().Schedule(train, {.steps = updates});
     MU_RETURN_IF_ERROR(c().Join());
     return c().ReadRows(table, std::vector<int64_t>{0, 1, 2, 3});
   }
 };
 
-// Adam's moments are those of its step: with them the count of steps goes on, as after Restore.
+// Adam's moments are those of its step: with them the count of steps goes on, as after Restore. In
+// synchronous rounds it is the count of rounds.
 TEST(Conformance, AWarmStartWithSlotsGoesOnWithTheNextStep) {
   const std::pair<const char*, Optimizer> optimizers[] = {
       {"adam", Adam{.learning_rate = 0.01f}},
       {"adamw", AdamW{.learning_rate = 0.01f}},
       {"rmsprop", Rmsprop{.learning_rate = 0.01f, .momentum = 0.9f}}};
-  for (const auto& [name, optimizer] : optimizers) {
-    SCOPED_TRACE(name);
-    MU_ASSERT_OK_AND_ASSIGN(const ShrinkingRows first, ShrinkingRows::Start(optimizer));
-    Checkpointer checkpointer(&first.c(), OnRequest(first.cluster->directory() + "/checkpoints"));
-    MU_ASSERT_OK_AND_ASSIGN(const Tensor before, first.After(5));
-    MU_ASSERT_OK_AND_ASSIGN(const std::string checkpoint, checkpointer.TakeWhole());
-    MU_ASSERT_OK_AND_ASSIGN(const ShrinkingRows restored, ShrinkingRows::Start(optimizer));
-    MU_ASSERT_OK(restored.c().Restore(checkpoint));
-    MU_ASSERT_OK_AND_ASSIGN(const Tensor expected, restored.After(1));
-    EXPECT_NE(expected.flat<float>(), before.flat<float>());
-    MU_ASSERT_OK_AND_ASSIGN(const ShrinkingRows warm, ShrinkingRows::Start(optimizer));
-    MU_ASSERT_OK_AND_ASSIGN(const pb::TakenValuesProto taken,
-                            warm.c().WarmStart(checkpoint, {.slots = true}));
-    EXPECT_EQ(taken.steps(), 5u);
-    MU_ASSERT_OK_AND_ASSIGN(const Tensor rows, warm.After(1));
-    EXPECT_EQ(rows.flat<float>(), expected.flat<float>());
+  for (const RoundRules& rules : {RoundRules{}, RoundRules{.replicas = 2}}) {
+    for (const auto& [name, optimizer] : optimizers) {
+      SCOPED_TRACE(absl::StrCat(name, ", replicas: ", rules.replicas));
+      MU_ASSERT_OK_AND_ASSIGN(const auto first, ShrinkingRows::Start(optimizer, rules));
+      Checkpointer checkpointer(&first.c(), OnRequest(first.cluster->directory() + "/checkpoints"));
+      MU_ASSERT_OK_AND_ASSIGN(const Tensor before, first.After(5));
+      MU_ASSERT_OK_AND_ASSIGN(const std::string checkpoint, checkpointer.TakeWhole());
+      MU_ASSERT_OK_AND_ASSIGN(const auto restored, ShrinkingRows::Start(optimizer, rules));
+      MU_ASSERT_OK(restored.c().Restore(checkpoint));
+      MU_ASSERT_OK_AND_ASSIGN(const Tensor expected, restored.After(1));
+      EXPECT_NE(expected.flat<float>(), before.flat<float>());
+      MU_ASSERT_OK_AND_ASSIGN(const auto warm, ShrinkingRows::Start(optimizer, rules));
+      MU_ASSERT_OK_AND_ASSIGN(const pb::TakenValuesProto taken,
+                              warm.c().WarmStart(checkpoint, {.slots = true}));
+      EXPECT_EQ(taken.steps(), 5u);
+      MU_ASSERT_OK_AND_ASSIGN(const Tensor rows, warm.After(1));
+      EXPECT_EQ(rows.flat<float>(), expected.flat<float>());
+    }
   }
 }
 
