@@ -66,8 +66,8 @@ void SettleBeginning(const CliOptions& cli, RunSetup* setup, ProblemList* proble
   const bool done = again && record->status == "done";
   // What is done, or has checkpoints of its own, needs nothing of the other run any more.
   const bool needs_none =
-      done ? !options.train_again : CandidatesAt(JoinPath(options.job_dir, "checkpoints")).ok();
-  if (again && needs_none) {
+      again && (done ? !options.train_again : HasOwnCheckpoint(*record, options.job_dir));
+  if (needs_none) {
     options.checkpoint = record->checkpoint;
     return;
   }

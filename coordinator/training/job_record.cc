@@ -9,6 +9,8 @@
 #include "common/env/file_identity.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/vocabulary.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "nlohmann/json.hpp"
@@ -126,6 +128,13 @@ bool BeganWith(const JobRecord& record, const std::string& named) {
   }
   const FileIdentity folder(DirectoryOf(record.checkpoint));
   return name == folder || FileIdentity(JoinPath(named, "checkpoints")) == folder;
+}
+
+bool HasOwnCheckpoint(const JobRecord& record, const std::string& job_dir) {
+  const auto found = ListCheckpoints(JoinPath(job_dir, "checkpoints"));
+  if (!found.ok() || found->empty()) return false;
+  const auto manifest = ReadManifest(found->back());
+  return !manifest.ok() || manifest->epoch() >= record.first_epoch;
 }
 
 std::map<std::string, std::string> FingerprintsOf(const pb::DatasetProto& dataset) {

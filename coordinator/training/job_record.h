@@ -44,6 +44,11 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
 // recorded run began with: whatever checkpoints the folder has got since, or lost.
 bool BeganWith(const JobRecord& record, const std::string& named);
 
+// Whether the recorded run has taken a checkpoint, as the newest one of its folder says: others
+// there may be an earlier run's. One whose manifest cannot be read counts as its own, so that
+// nothing begins again in its place.
+bool HasOwnCheckpoint(const JobRecord& record, const std::string& job_dir);
+
 // Fingerprints of the texts in a data set's vocabularies, by column, for JobRecord. The files are
 // read; one that cannot be read is left out.
 std::map<std::string, std::string> FingerprintsOf(const muster::DatasetProto& dataset);

@@ -67,18 +67,20 @@ absl::Status JobSession::LookForEarlierRun() {
 }
 
 absl::Status JobSession::LookAtUnfinished(const JobRecord& record) {
-  std::vector<std::string> own;
+  std::vector<std::string> found;
   if (auto listed = ListCheckpoints(CheckpointFolder()); !absl::IsNotFound(listed.status())) {
-    MU_ASSIGN_OR_RETURN(own, std::move(listed));
+    MU_ASSIGN_OR_RETURN(found, std::move(listed));
   }
+  // Else those that are found are an earlier run's.
+  const bool has_own = !found.empty() && HasOwnCheckpoint(record, options_.job_dir);
   const bool same_job = JobFingerprint(record.job) == JobFingerprint(job_);
-  if (!same_job && !own.empty()) {
+  if (!same_job && !found.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(options_.job_dir,
                      " holds the unfinished run of another job: ", JobDifferences(record.job, job_),
                      "; choose another job_dir, or undo the change to continue it"));
   }
-  if (const auto others = OtherVocabularies(record, record_); !own.empty() && !others.empty()) {
+  if (const auto others = OtherVocabularies(record, record_); has_own && !others.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         options_.job_dir, " holds the unfinished run of this job, but the vocabulary of column ",
         absl::StrJoin(others, ", "),
@@ -89,16 +91,20 @@ absl::Status JobSession::LookAtUnfinished(const JobRecord& record) {
   // checkpoint begins a new run with its values.
   const bool same_run =
       NamesNoOtherCheckpoint(record) ||
-      (!own.empty() && FileIdentity(options_.checkpoint) == FileIdentity(own.back()));
-  if (same_job && !same_run && !own.empty()) AnnounceNewRun("an unfinished run of this job");
+      (has_own && FileIdentity(options_.checkpoint) == FileIdentity(found.back()));
+  if (same_job && !same_run && !found.empty()) AnnounceNewRun("an unfinished run of this job");
   if (!same_job || !same_run) return absl::OkStatus();
-  // It begins again, with the same values; unless only the folder that was named is still there.
-  const bool begins_again = own.empty();
-  if (begins_again && !options_.checkpoint.empty() && !FindCheckpoint(record.checkpoint).ok())
+  if (!has_own && !found.empty()) {
+    Announce(absl::StrCat(options_.job_dir, " holds an unfinished run of this job that has taken ",
+                          "no checkpoint: it begins again; checkpoints of before are deleted as ",
+                          "new ones come"));
+  }
+  // With the same values; unless only the folder that was named is still there.
+  if (!has_own && !options_.checkpoint.empty() && !FindCheckpoint(record.checkpoint).ok())
     return absl::OkStatus();
   record_.checkpoint = record.checkpoint;
   record_.named_checkpoint = record.named_checkpoint;
-  if (begins_again) return absl::OkStatus();
+  if (!has_own) return absl::OkStatus();
   record_.first_epoch = record.first_epoch;
   record_.first_step = record.first_step;
   continues_ = true;

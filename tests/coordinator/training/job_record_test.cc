@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "absl/strings/str_cat.h"
 #include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -101,6 +103,31 @@ TEST_F(JobRecordTest, KnowsTheBeginningThatACommandNames) {
   EXPECT_FALSE(BeganWith(JobRecord(), run));
   MU_ASSERT_OK(RemoveTree(run));
   EXPECT_TRUE(BeganWith(of_run, run)) << "nothing of it is needed any more";
+}
+
+TEST_F(JobRecordTest, AnEarlierRunsCheckpointIsNotItsOwn) {
+  const std::string& run = directory_->path();
+  const auto complete = [&](int number, uint64_t epoch) {
+    const std::string folder = absl::StrCat(run, "/checkpoints/ckpt-0000000", number);
+    MU_ASSERT_OK(MakeDirectories(folder));
+    pb::CheckpointProto manifest;
+    manifest.set_format_version(kCheckpointFormat);
+    manifest.set_epoch(epoch);
+    MU_ASSERT_OK(WriteManifest(folder, manifest));
+  };
+  const JobRecord record{.first_epoch = 3};
+  EXPECT_FALSE(HasOwnCheckpoint(record, run)) << "there is no folder of them";
+  MU_ASSERT_OK(MakeDirectories(run + "/checkpoints/ckpt-00000001"));
+  EXPECT_FALSE(HasOwnCheckpoint(record, run)) << "it is not complete";
+  complete(1, 2);
+  EXPECT_FALSE(HasOwnCheckpoint(record, run));
+  EXPECT_TRUE(HasOwnCheckpoint(JobRecord(), run)) << "an earlier program's run";
+  for (const uint64_t epoch : {3u, 4u}) {
+    complete(2, epoch);
+    EXPECT_TRUE(HasOwnCheckpoint(record, run)) << epoch;
+  }
+  MU_ASSERT_OK(WriteFileAtomic(run + "/checkpoints/ckpt-00000002/manifest.json", "{"));
+  EXPECT_TRUE(HasOwnCheckpoint(record, run)) << "nobody knows whose it is";
 }
 
 TEST_F(JobRecordTest, VocabulariesAreKnownByTheirTexts) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/integration/cli/restart.h"
@@ -122,6 +123,44 @@ TEST_F(RestartPathsTest, TheBeginningIsRepeatedAsFarAsItIsThere) {
   Job();
   ASSERT_EQ(Run(other), 0) << Output();
   begin_and_kill_early();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + base + " ("));
+  MU_ASSERT_OK(RemoveTree(base));
+  begin_and_kill_early();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + Checkpoints(Path("other")).back() + " ("));
+}
+
+// A checkpoint that an earlier run has left there is not its own.
+TEST_F(RestartPathsTest, TheBeginningIsRepeatedBesideAnEarlierRunsCheckpoint) {
+  const std::vector<std::string> other = {"train", Job(), "--job_dir=" + Path("other"),
+                                          "--train_again"};
+  ASSERT_EQ(Run(other), 0) << Output();
+  const std::string base = Checkpoints(Path("other")).back();
+  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("run")}), 0) << Output();
+  const std::vector<std::string> earlier = Checkpoints(Path("run"));
+  ASSERT_FALSE(earlier.empty());
+  const std::vector<std::string> command = Command(
+      LongJob(), Path("run"), {"--checkpoint=" + Path("other"), "--set", "checkpoint.keep=0"});
+  // As if it had been killed before its first checkpoint.
+  const auto begin_and_kill_early = [&] {
+    LongJob();
+    auto run = Start(command);
+    EXPECT_TRUE(testing::Eventually([&] {
+      return Checkpoints(Path("run")).size() > earlier.size() || run->TryWait();
+    })) << Output();
+    EXPECT_EQ(run->TryWait(), std::nullopt) << Output();
+    MU_EXPECT_OK(run->Kill(SIGKILL));
+    ExitOf(run.get());
+    for (const std::string& taken : Checkpoints(Path("run"))) {
+      if (!absl::c_linear_search(earlier, taken)) MU_EXPECT_OK(RemoveTree(taken));
+    }
+    EXPECT_EQ(Checkpoints(Path("run")), earlier);
+  };
+  begin_and_kill_early();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + base + " ("));
+  Job();
+  ASSERT_EQ(Run(other), 0) << Output();
+  begin_and_kill_early();
+  EXPECT_THAT(Output(), HasSubstr("that has taken no checkpoint: it begins again"));
   EXPECT_THAT(Output(), HasSubstr("begins with " + base + " ("));
   MU_ASSERT_OK(RemoveTree(base));
   begin_and_kill_early();
