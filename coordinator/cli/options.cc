@@ -267,8 +267,8 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
                   "replaces a coordinator that is training this job in the same job_dir (for a "
                   "cluster manager whose coordinator hangs or is out of reach)");
   train->add_flag("--train_again,--train-again", options.train_again,
-                  "trains from the start in a job_dir whose job is done; without it nothing is "
-                  "trained there");
+                  "trains again in a job_dir whose job is done, from the start or from the values "
+                  "of --checkpoint; without it nothing is trained there");
 
   CLI::App* make_data = app.add_subcommand("make-data", "makes synthetic data");
   make_data->add_option("kind", options.data_kind, "what to make")

@@ -44,6 +44,11 @@ absl::Status AsChoice(const absl::Status& status, const std::string& directory,
   return WithDetail(absl::DataLossError(text), detail);
 }
 
+// What --train_again adds to a command that names this for --checkpoint.
+std::string FromValuesOf(const std::string& named) {
+  return named.empty() ? "" : absl::StrCat(" from the values of ", named);
+}
+
 }  // namespace
 
 absl::Status JobSession::LookForEarlierRun() {
@@ -139,14 +144,15 @@ absl::Status JobSession::LookAtDone(const JobRecord& record) {
   if (JobFingerprint(record.job) != JobFingerprint(job_)) {
     return absl::InvalidArgumentError(absl::StrCat(
         options_.job_dir, " holds another job, which is done: ", JobDifferences(record.job, job_),
-        "; choose another job_dir, or begin anew in this one with --train_again"));
+        "; choose another job_dir, or begin anew in this one",
+        FromValuesOf(record_.named_checkpoint), " with --train_again"));
   }
   if (const auto others = OtherVocabularies(record, record_); !others.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(options_.job_dir, " holds this job, which is done, but the vocabulary of ",
                      "column ", absl::StrJoin(others, ", "), " has other texts than those that it ",
-                     "was trained with; choose another job_dir, or begin anew in this one with "
-                     "--train_again"));
+                     "was trained with; choose another job_dir, or begin anew in this one",
+                     FromValuesOf(record_.named_checkpoint), " with --train_again"));
   }
   done_ = true;
   return absl::OkStatus();
@@ -180,8 +186,10 @@ void JobSession::TellDone(RunReport* report) {
   report->refused = true;
   report->checkpoint = CheckpointToRestore("").value_or("");
   Announce(absl::StrCat(options_.job_dir,
-                        " holds this job, and it is done: nothing is trained; give another "
-                        "job_dir, or --train_again to train it from the start"));
+                        " holds this job, and it is done: nothing is trained; give another ",
+                        "job_dir, or --train_again to train it again",
+                        record_.named_checkpoint.empty() ? " from the start"
+                                                         : FromValuesOf(record_.named_checkpoint)));
   SendDaemonsHome();
 }
 

@@ -98,6 +98,7 @@ TEST_F(RestartPathsTest, TheRunThatItBeganWithWasTrainedOn) {
   LongJob();
   ASSERT_EQ(Run(command), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("it is done: nothing is trained"));
+  EXPECT_THAT(Output(), HasSubstr("to train it again from the values of " + Path("other")));
   EXPECT_EQ(ReadFile(Path("run/report.json")).value_or(""), report);
   MU_ASSERT_OK(RemoveTree(Path("other")));
   ASSERT_EQ(Run(command), 0) << Output();

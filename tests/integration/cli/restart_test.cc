@@ -359,7 +359,7 @@ TEST_F(RestartTest, AJobThatIsDoneIsNotTrainedAgain) {
   again.push_back("--report=" + Path("again.json"));
   EXPECT_EQ(Run(again), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("it is done: nothing is trained"));
-  EXPECT_THAT(Output(), HasSubstr("--train_again"));
+  EXPECT_THAT(Output(), HasSubstr("--train_again to train it again from the start"));
   EXPECT_EQ(ReadFile(Path("run/report.json")).value_or(""), report);
   EXPECT_EQ(Checkpoints(Path("run")), checkpoints);
   EXPECT_EQ(Report(Path("again.json"))["status"], "done");
