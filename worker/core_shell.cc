@@ -287,15 +287,19 @@ void CoreShell::Drain(absl::Duration patience, absl::Duration most) {
     return true;
   });
   while (true) {
+    bool leave = false;
     {
       MutexLock lock(&mutex_);
       if ((core_.idle() || core_.left_step()) && sending_ == 0) return;
       if (SteadyNow() >= until) return;
-      if (!core_.may_leave_step() && WaitForAlarm(until)) continue;
+      // The run's end takes the run from a thread that has not taken the step yet, and overtakes
+      // results that a thread is about to send.
+      leave = core_.may_leave_step() && sending_ == 0 && !next_.has_value();
+      if (!leave && WaitForAlarm(until)) continue;
     }
     Decide([&](WorkerCore& core, WorkerActions* actions) {
       core.Tick(SteadyNow(), actions);
-      core.LeaveStep(actions);
+      if (leave) core.LeaveStep(actions);
       return true;
     });
   }
@@ -325,6 +329,8 @@ std::optional<CoreShell::Step> CoreShell::NextRun() {
       MutexLock lock(&mutex_);
       if (next_.has_value()) {
         const worker_action::RunStep next = *std::exchange(next_, std::nullopt);
+        // The one that drains may wait for it.
+        if (core_.draining()) changed_.SignalAll();
         return Step{runs_.at(next.run), next.step};
       }
       if (core_.shut_down() && core_.active() == 0) return std::nullopt;

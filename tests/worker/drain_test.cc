@@ -43,25 +43,30 @@ class SlowFeed final : public ServerCall {
   Notification ends, may_end;
 };
 
-// The process ends when it has drained: what it has not said by then is lost, and runs again.
-TEST(WorkerDrain, WaitsForTheEndsOfRunsToBeSent) {
-  testing::WorkerCluster cluster;
-  AddCounters(&cluster);
-  MU_ASSERT_OK(cluster.Configure());
+// Opens the stream and begins a run of one step there. The worker has it when this returns.
+void StartOneStep(testing::WorkerCluster* cluster, const std::shared_ptr<SlowFeed>& call) {
+  AddCounters(cluster);
+  MU_ASSERT_OK(cluster->Configure());
   const muster::FunctionProto function = testing::CountSteps();
-  MU_ASSERT_OK(cluster.InstallFunction(function));
+  MU_ASSERT_OK(cluster->InstallFunction(function));
   MethodTable methods;
-  cluster.worker().AddMethods(&methods);
-  const auto call = std::make_shared<SlowFeed>();
+  cluster->worker().AddMethods(&methods);
   pb::FeedRequest hello, run;
-  *hello.mutable_hello()->mutable_context() = cluster.context();
+  *hello.mutable_hello()->mutable_context() = cluster->context();
   hello.mutable_hello()->set_stream(1);
   hello.mutable_hello()->set_connection(1);
   methods.Find("/muster.Worker/Feed")->handler(call, Buffer(hello.SerializeAsString()));
   run.set_number(1);
-  *run.add_runs() = cluster.MakeRun(1, function, 1);
+  *run.add_runs() = cluster->MakeRun(1, function, 1);
   run.mutable_runs(0)->set_run(1);
   call->conversation.message(Buffer(run.SerializeAsString()));
+}
+
+// The process ends when it has drained: what it has not said by then is lost, and runs again.
+TEST(WorkerDrain, WaitsForTheEndsOfRunsToBeSent) {
+  testing::WorkerCluster cluster;
+  const auto call = std::make_shared<SlowFeed>();
+  ASSERT_NO_FATAL_FAILURE(StartOneStep(&cluster, call));
   call->ends.Wait();
   EXPECT_EQ(call->results, 1) << "results go with the end, or before";
   std::atomic<bool> drained{false};
@@ -73,6 +78,20 @@ TEST(WorkerDrain, WaitsForTheEndsOfRunsToBeSent) {
   call->may_end.Notify();
   draining.join();
   call->Finish(absl::OkStatus(), {});
+}
+
+// It has been given a step, and must find the run when it comes to take it.
+TEST(WorkerDrain, WhileTheThreadOfStepsWakesUp) {
+  for (int i = 0; i < 50; ++i) {
+    testing::WorkerCluster cluster;
+    const auto call = std::make_shared<SlowFeed>();
+    call->may_end.Notify();
+    ASSERT_NO_FATAL_FAILURE(StartOneStep(&cluster, call));
+    cluster.worker().Drain(absl::ZeroDuration());
+    EXPECT_TRUE(call->ends.HasBeenNotified());
+    EXPECT_LE(call->results.load(), Steps(cluster)) << "a result of a step that was not applied";
+    call->Finish(absl::OkStatus(), {});
+  }
 }
 
 }  // namespace
