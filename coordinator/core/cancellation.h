@@ -66,7 +66,11 @@ class Cancellation {
     const auto it = asked_.find(server);
     return it != asked_.end() && it->second == incarnation;
   }
+  // Later by the time that this process stood still meanwhile.
   absl::Time fencing_since() const { return fencing_since_; }
+  void StoodStill(absl::Duration time) {
+    if (fencing_) fencing_since_ += time;
+  }
   bool Waits(uint64_t attempt) const {
     return under_way_ && fencing_ && attempt == attempt_ && ask_again_at_ == absl::InfiniteFuture();
   }

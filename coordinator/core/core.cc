@@ -32,11 +32,13 @@ Core::Core(Options options)
       reset_servers_(options.epoch > CoordinatorEpoch(1)) {}
 
 void Core::Step(absl::Time now, Event event, Actions* actions) {
-  // There is a Tick in every heartbeat interval. Calls that were under way while there was none may
-  // have lost their connections, and their time: that says nothing of who was called.
-  if (now - now_ > 2 * options_.heartbeat) {
-    awake_since_ = now;
-    for (const WorkerId id : workers_leaving_) workers_.at(id).leaves_by += now - now_;
+  // There is a Tick in every heartbeat interval. Time without one is nobody's silence. In a long
+  // gap, calls that were under way may have lost their connections: that says nothing of who was
+  // called. A short one excuses no failure: there may be many, and a peer that hangs.
+  if (const absl::Duration gap = now - now_; gap > 2 * options_.heartbeat) {
+    cancellation_.StoodStill(gap);
+    for (const WorkerId id : workers_leaving_) workers_.at(id).leaves_by += gap;
+    if (gap > options_.timeout / 2) awake_since_ = now;
   }
   now_ = now;
   actions_ = actions;

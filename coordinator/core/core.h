@@ -364,7 +364,7 @@ class Core {
 
   const Options options_;
   absl::Time now_;
-  absl::Time awake_since_ = absl::InfinitePast();  // this process stood still until then
+  absl::Time awake_since_ = absl::InfinitePast();  // this process stood still for long, until then
   Actions* actions_ = nullptr;                     // of the current Step
   bool dispatch_ = false;                          // at its end
   bool install_ = false;                           // before that: what workers lack

@@ -1,6 +1,5 @@
 // How an error, or the user, ends everything: on the workers first, then the servers refuse what is
 // still on its way, then users are told.
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -108,7 +107,7 @@ void Core::On(event::Fenced& e) {
       continue;
     Note(Level::kWarning, "fence: ", StatusText(error.status));
     // One whose heartbeats arrive and that answers nothing else does not serve either.
-    const absl::Time since = std::max(cancellation_.fencing_since(), awake_since_);
+    const absl::Time since = cancellation_.fencing_since();
     if (now_ - since >= kMostSilences * options_.timeout) {
       Expel(server, error.status, "hangs");
     } else {

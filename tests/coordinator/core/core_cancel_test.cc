@@ -133,6 +133,27 @@ TEST(CoreCancel, AServerThatAnswersNoFenceForThreeTimeoutsIsReplaced) {
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "refuse FAILED_PRECONDITION");
 }
 
+// Three seconds of every seven: they do not count, and what counts does not begin again after them.
+TEST(CoreCancel, AServerThatAnswersNoFenceIsReplacedThoughTheCoordinatorStutters) {
+  CoreDriver d(2);
+  d.Serve(0);
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "fence below 1 in generation 1");
+  const CallError no_answer =
+      CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, /*index=*/1));
+  for (int tick = 1, seconds = 0; seconds < 30; ++tick) {
+    const uint64_t attempt = d.Last<action::FenceServers>().attempt;
+    EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "") << seconds;
+    for (uint32_t s = 0; s < 2; ++s) d.Beat(pb::ROLE_PSSERVER, 100 + s, s);
+    const bool stands_still = tick % 5 == 0;
+    if (!stands_still) ++seconds;
+    EXPECT_EQ(d.TickAfter(stands_still ? 3 * CoreDriver::kHeartbeat : CoreDriver::kHeartbeat),
+              "fence below 1 in generation 1")
+        << seconds;
+  }
+  EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt, {{1, no_answer}}}),
+            "server 1 hangs; interrupt; pause; cancelled OK");
+}
+
 TEST(CoreCancel, WhatTheCoordinatorsStandstillBrokeIsAskedAgain) {
   CoreDriver d;
   d.Serve(2);
@@ -143,7 +164,8 @@ TEST(CoreCancel, WhatTheCoordinatorsStandstillBrokeIsAskedAgain) {
   };
   d.now += absl::Minutes(1);
   EXPECT_EQ(fail(), "cancel below 1 in generation 1 on 1");
-  EXPECT_EQ(fail(), "worker 0 unreachable") << "this one was not under way then";
+  d.now += 3 * CoreDriver::kHeartbeat;
+  EXPECT_EQ(fail(), "worker 0 unreachable") << "so short a standstill breaks no connection";
   EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(1), Incarnation(11)}),
             "fence below 1 in generation 1");
 }
