@@ -20,7 +20,7 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(200), kLongestPause = 
 Core::Core(Options options)
     : options_(options),
       now_(options.started),
-      membership_({options.servers, options.heartbeat, options.timeout}),
+      membership_({options.servers, options.heartbeat, options.timeout, options.workers}),
       queue_(
           options.in_flight,
           [this](uint64_t dataset, WorkerId worker, uint32_t steps) {

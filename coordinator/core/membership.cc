@@ -72,8 +72,9 @@ absl::StatusOr<uint32_t> Membership::IndexFor(const pb::RegisterRequest& request
       !names_one || (request.may_move() && (!is_place || members_.contains({role, index})));
   if (role == pb::ROLE_WORKER) {
     // An index that somebody wished for, or had, is kept. No other one is given twice by this
-    // coordinator.
-    if (any) index = next_worker_;
+    // coordinator. Who had one that is taken gets none that another one had, who is still to come:
+    // else one newcomer would move them all.
+    if (any) index = names_one ? std::max(next_worker_, options_.expected_workers) : next_worker_;
     next_worker_ = std::max(next_worker_, index + 1);
     return index;
   }

@@ -53,6 +53,7 @@ class Membership {
     uint32_t expected_servers = 1;
     absl::Duration heartbeat = absl::Milliseconds(250);
     absl::Duration timeout = absl::Seconds(10);  // without a heartbeat a daemon is lost
+    uint32_t expected_workers = 0;               // that an older coordinator numbered, about
   };
   explicit Membership(Options options) : options_(options) {}
 

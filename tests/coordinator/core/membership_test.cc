@@ -95,6 +95,21 @@ TEST(Membership, AFormerIndexIsKeptUnlessALivingProcessHasIt) {
   EXPECT_EQ(members.Count(pb::ROLE_WORKER), 5u);
 }
 
+// The others, who are still to come, would be moved one after the other.
+TEST(Membership, ANewWorkerMovesOneFormerWorkerOnly) {
+  Membership members({.expected_servers = 1, .expected_workers = 3});
+  const auto index_of = [&](const pb::RegisterRequest& request) {
+    const auto registered = members.Register(request, kStart);
+    EXPECT_THAT(registered, testing::IsOk());
+    return registered.ok() ? static_cast<int>(registered->member.index) : -1;
+  };
+  EXPECT_EQ(index_of(Request(pb::ROLE_WORKER, 20)), 0) << "it was quicker";
+  EXPECT_EQ(index_of(Former(pb::ROLE_WORKER, 10, 0)), 3);
+  EXPECT_EQ(index_of(Former(pb::ROLE_WORKER, 11, 1)), 1);
+  EXPECT_EQ(index_of(Former(pb::ROLE_WORKER, 12, 2)), 2);
+  EXPECT_EQ(index_of(Request(pb::ROLE_WORKER, 21)), 4);
+}
+
 TEST(Membership, AWorkerWithoutAWishMakesRoomForOneWithAWish) {
   Membership members({.expected_servers = 1});
   MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 11), kStart));
