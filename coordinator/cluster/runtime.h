@@ -369,6 +369,9 @@ class Runtime {
   // Makes the attempt on the loop, again while it waits for functions that are repeated. Its error.
   absl::Status AfterRepeats(const std::function<Permission()>& attempt);
   bool TryJoin(GroupId group, absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Want(ServerTask task, const std::shared_ptr<TaskState>& state)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  absl::Status EndOf(const std::shared_ptr<TaskState>& state);  // waits for it
   absl::Status PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::GetStatusReply StatusNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);

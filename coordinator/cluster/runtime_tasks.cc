@@ -9,10 +9,18 @@ namespace mu {
 absl::Status Runtime::Run(ServerTask task, const std::shared_ptr<TaskState>& state) {
   loop_.Ask([&] {
     loop_.AssertHeld();
-    last_task_ = last_task_.Next();
-    tasks_[last_task_] = state;
-    Step(event::TaskWanted{last_task_, std::move(task)});
+    Want(std::move(task), state);
   });
+  return EndOf(state);
+}
+
+void Runtime::Want(ServerTask task, const std::shared_ptr<TaskState>& state) {
+  last_task_ = last_task_.Next();
+  tasks_[last_task_] = state;
+  Step(event::TaskWanted{last_task_, std::move(task)});
+}
+
+absl::Status Runtime::EndOf(const std::shared_ptr<TaskState>& state) {
   loop_.Await([&] {
     loop_.AssertHeld();
     return state->done;
@@ -53,9 +61,18 @@ void Runtime::Do(action::TaskDone& a) {
 }
 
 absl::Status Runtime::EnsureServers() {
-  if (!Look([](const Core& core) { return core.servers_configured(); }))
+  const auto state = std::make_shared<TaskState>();
+  // In one job: a server that is lost before is missed here, one that is lost later ends the task.
+  const auto ask = [&] {
+    loop_.AssertHeld();
+    const bool there = core_.membership().Count(pb::ROLE_PSSERVER) >= options_.servers;
+    const bool may_ask = there || core_.servers_configured() || !core_.ended().ok();
+    if (may_ask) Want({.kind = ServerTask::Kind::kReady}, state);
+    return may_ask;
+  };
+  while (!loop_.Ask(ask))
     MU_RETURN_IF_ERROR(WaitFor(pb::ROLE_PSSERVER, options_.servers, options_.start_timeout));
-  return Run({.kind = ServerTask::Kind::kReady}, std::make_shared<TaskState>());
+  return EndOf(state);
 }
 
 absl::Status Runtime::PrepareResume(TaskState* state, std::vector<ResumePoint::Data> data) {

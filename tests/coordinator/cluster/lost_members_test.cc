@@ -125,6 +125,31 @@ TEST_F(LostMembersTest, ASaveWithAServer) {
   MU_EXPECT_OK(runtime_->EnsureServers());
 }
 
+// While the cluster gathers, its loss ends nothing: whoever has seen it come must see it go.
+TEST_F(LostMembersTest, AServerAsSoonAsAllHaveCome) {
+  options_.start_timeout = absl::Milliseconds(50);
+  for (int i = 0; i < 20; ++i) {
+    Start(1);
+    Notification begun, ended;
+    absl::Status status;
+    std::thread asking([&] {
+      begun.Notify();
+      status = runtime_->EnsureServers();
+      ended.Notify();
+    });
+    begun.Wait();
+    RegisterServer(1);
+    runtime_->DaemonDied(1, "killed");
+    EXPECT_TRUE(ended.WaitFor(kSoon));
+    runtime_->Close();
+    asking.join();
+    runtime_.reset();
+    // Lost before it was asked for anything, or afterwards, or when it had done what it was asked.
+    EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status) || status.ok())
+        << status;
+  }
+}
+
 // A newer coordinator would be seen there.
 TEST_F(LostMembersTest, AWorkerWhileTheJobsDirectoryHangs) {
   struct Directory {
