@@ -62,6 +62,9 @@ void Core::Dispatch() {
   // functions before them.
   const bool go_on = update_pause_.paused() && queue_.HasAssignments();
   const auto held = [&](FunctionId id, bool begun) {
+    // Servers take the updates of the oldest one however full they are (Ledger), and only its end
+    // makes room.
+    if (begun && id == queue_.low_water()) return false;
     return update_pause_.Holds(id, begun || go_on);
   };
   const auto open = [&](const FunctionWork& work) { return MayStart(work); };
@@ -244,7 +247,7 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     return InstallOn(worker);
   }
   if (e.error.applied_full) {
-    // Nobody's fault: it continues when there is room.
+    // Nobody's fault: it continues when there is room, or when it is the oldest.
     Act(update_pause_.ServerRefused(e.error.index, start.function));
     return RunAgain(start, queue_.RunEnded(start.function, start.run));
   }

@@ -141,8 +141,9 @@ bool Core::MayBegin(const Task& task) const {
     case ServerTask::Kind::kReady:
       return false;  // answered already
     case ServerTask::Kind::kAssign:
-      // What it waits for is a checkpoint, which must not wait for it.
-      return !updates_paused();
+      // What it waits for is a checkpoint, which must not wait for it. Servers take the oldest one
+      // however full they are (Ledger), and only its end makes room.
+      return !updates_paused() || task.place == queue_.low_water();
     case ServerTask::Kind::kLoad:
       // Those of groups that read the current values would read some of these and some of those.
       return queue_.unfinished() == 0 && queue_.unfinished_in_groups() == 0;
@@ -220,7 +221,8 @@ void Core::On(event::Assigned& e) {
   Task* const task = FindTask(work.task);
   if (task == nullptr) return;
   if (e.error.applied_full) {
-    // Nobody's fault: it is made when there is room.
+    // Nobody's fault: it is made when there is room, or when it is the oldest.
+    task->not_before = now_ + kRetry;
     return Act(update_pause_.ServerRefused(e.error.index, task->place));
   }
   if (!e.error.ok()) return TryAgain(work.task, e.error);

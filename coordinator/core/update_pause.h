@@ -7,7 +7,9 @@
 // on, since the low-water mark waits for them. Below 75% of all of them new ones are started again.
 //
 // A server with no room at all refuses pushes. A function that was refused is not sent again before
-// that server has reported room, so nothing spins.
+// that server has reported room, so nothing spins. Only the oldest function that checkpoints do not
+// cover is sent at once, without a question here: no server refuses its pushes, and others may hold
+// the memory until it has ended.
 #pragma once
 
 #include <cstddef>

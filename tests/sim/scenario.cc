@@ -174,12 +174,8 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   SplitMix ledger(HashCombine(seed, 0x6c6564676572));
   const bool full_ledgers =
       limits.kinds.empty() && limits.workers == 0 && s.replicas == 0 && ledger.Below(8) == 0;
-  if (limits.full_ledgers.value_or(full_ledgers)) {
-    s.workers = std::min(s.workers, 2u);
-    s.in_flight = s.workers == 1 ? std::min(s.in_flight, 2u) : 1;
+  if (limits.full_ledgers.value_or(full_ledgers))
     s.most_remembered = std::max(4u, s.batches * s.epochs / s.steps / 3);
-    std::erase_if(s.strikes, [](const auto& strike) { return strike.fault == Fault::kJoinWorker; });
-  }
   SplitMix other(HashCombine(seed, 0x6f74686572));
   const bool no_data = !s.per_worker && limits.kinds.empty() && other.Below(6) == 0;
   if (limits.no_data.value_or(no_data))

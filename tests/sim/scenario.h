@@ -86,10 +86,9 @@ struct Scenario {
   bool per_worker = false;     // every worker reads all data by itself
   uint32_t own_epochs = 0;     // so many times, if it does; 0: without end
   uint64_t most_kept = 0;      // bytes, for repeats; 0: any amount
-  // Entries of a server's memory of applied pushes; 0: more than there are. Else at most two
-  // functions run at a time: of more, later ones might take all room while two others wait for it.
-  // And nothing is assigned: before an assignment is repeated there may be more functions than have
-  // room, and no checkpoint makes room before it is.
+  // Entries of a server's memory of applied pushes; 0: more than there are. Else nothing is
+  // assigned: before an assignment is repeated there may be more functions than have room, and no
+  // checkpoint makes room before it is, so the job would end.
   uint32_t most_remembered = 0;
   // Of training's functions, those that read no records; half of these change nothing.
   uint32_t per_mille_no_data = 0;

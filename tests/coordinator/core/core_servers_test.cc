@@ -4,6 +4,7 @@
 namespace mu {
 namespace {
 
+using testing::Attempt;
 using testing::CoreDriver;
 using testing::MachineFault;
 using testing::Typed;
@@ -276,22 +277,73 @@ TEST(CoreServers, WhatARepeatedAssignmentWaitsForIsNotHeldBack) {
   EXPECT_EQ(d.Step(event::Assigned{attempt}), "save 1");
 }
 
+// No server refuses the oldest function that checkpoints do not cover, as function 1 is here.
+CallError Full() {
+  CallError full = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
+  full.applied_full = true;
+  return full;
+}
+
+std::string ReportMemory(CoreDriver& d, uint64_t percent) {
+  event::Heartbeat beat;
+  beat.request.set_job(7);
+  beat.request.set_role(pb::ROLE_PSSERVER);
+  beat.request.set_incarnation(100);
+  beat.request.set_applied_bytes(percent);
+  beat.request.set_most_applied_bytes(100);
+  return d.Step(beat);
+}
+
+// What follows the end of a checkpoint.
+std::string Checkpoint(CoreDriver& d, uint64_t number) {
+  d.Want(10 + number, {.kind = ServerTask::Kind::kSave});
+  d.Step(event::Saved{CheckpointNumber(number)});
+  return d.Step(event::ManifestWritten{CheckpointNumber(number)});
+}
+
 TEST(CoreServers, AServerWithoutRoomHoldsFunctionsBack) {
   CoreDriver d;
   d.Serve(1);
   d.Schedule();
-  event::RunEnded full = {d.runs.at(FunctionId(1)),
-                          CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0))};
-  full.error.applied_full = true;
-  EXPECT_EQ(d.Step(full), "") << "it is not sent again at once";
+  d.Schedule();
+  EXPECT_EQ(d.Step(event::RunEnded{d.runs.at(FunctionId(2)), Full()}), "")
+      << "it is not sent again at once";
   EXPECT_TRUE(d.core.updates_paused());
-  event::Heartbeat room;
-  room.request.set_job(7);
-  room.request.set_role(pb::ROLE_PSSERVER);
-  room.request.set_incarnation(100);
-  room.request.set_applied_bytes(10);
-  room.request.set_most_applied_bytes(100);
-  EXPECT_EQ(d.Step(room), "start 1 on 0 from 0");
+  EXPECT_EQ(ReportMemory(d, 10), "start 2 on 0 from 0");
+}
+
+// Functions that are younger may have taken all room, and keep it until the refused one has ended.
+TEST(CoreServers, ARefusedFunctionIsSentAgainWhenItIsTheOldest) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Schedule();
+  EXPECT_EQ(d.Step(event::RunEnded{d.runs.at(FunctionId(2)), Full()}), "");
+  EXPECT_EQ(ReportMemory(d, 100), "");
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1), "finish 1 OK");
+  EXPECT_EQ(Checkpoint(d, 1), "committed 1; done 11 OK") << "function 1 may still be repeated";
+  EXPECT_EQ(Checkpoint(d, 2), "committed 2; done 12 OK; start 2 on 0 from 0");
+  EXPECT_TRUE(d.core.updates_paused()) << "others wait";
+}
+
+TEST(CoreServers, ARefusedAssignmentIsMadeWhenItIsTheOldest) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1), "finish 1 OK");
+  ServerTask assign = {.kind = ServerTask::Kind::kAssign};
+  assign.assignment = std::make_shared<Assignment>();
+  EXPECT_EQ(d.Want(2, assign), "assign 2");
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d), Full()}), "");
+  EXPECT_EQ(ReportMemory(d, 100), "");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "");
+  EXPECT_EQ(Checkpoint(d, 1), "committed 1; done 11 OK") << "function 1 may still be repeated";
+  EXPECT_EQ(Checkpoint(d, 2), "committed 2; done 12 OK; assign 2");
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d), Full()}), "") << "it does not spin";
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "assign 2");
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 2 OK");
 }
 
 }  // namespace

@@ -128,12 +128,14 @@ TEST(CoreTasks, AnAssignmentWithoutRoomWaitsAndACheckpointDoesNotWaitForIt) {
   CoreDriver d;
   d.Serve(0);
   d.Want(2, Assign());
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 2 OK");
+  EXPECT_EQ(d.Want(3, Assign()), "assign 2");
   CallError full = Error(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
   full.applied_full = true;
   EXPECT_EQ(d.Step(event::Assigned{Attempt(d), full}), "");
   EXPECT_TRUE(d.core.updates_paused());
   EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "");
-  EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "save 1");
+  EXPECT_EQ(d.Want(4, {.kind = Kind::kSave}), "save 1");
 }
 
 // Before the job has begun: no checkpoint would make room.
