@@ -8,6 +8,7 @@
 #include "common/base/error_kind.h"
 #include "common/base/status_text.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/no_room.h"
 #include "coordinator/core/protections.h"
 
 namespace mu {
@@ -247,6 +248,8 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     return InstallOn(worker);
   }
   if (e.error.applied_full) {
+    // Room comes with a checkpoint, which waits for the assignment, which waits for this function.
+    if (queue_.HasAssignments()) return End(NoRoomForRepeats(e.error.status));
     // Nobody's fault: it continues when there is room, or when it is the oldest.
     Act(update_pause_.ServerRefused(e.error.index, start.function));
     return RunAgain(start, queue_.RunEnded(start.function, start.run));

@@ -246,6 +246,8 @@ void Core::AssignmentRepeated(const CallError& error) {
     dispatch_ = true;
     return;
   }
+  // A checkpoint, which would make room, waits for this.
+  if (error.applied_full) return End(NoRoomForRepeats(error.status));
   if (!error.passing()) return End(error.status);
   Note(Level::kWarning, "the assignment of '", queue_.Find(*place)->work.assignment->variable,
        "' is repeated again: ", StatusText(error.status));

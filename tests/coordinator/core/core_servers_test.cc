@@ -346,5 +346,53 @@ TEST(CoreServers, ARefusedAssignmentIsMadeWhenItIsTheOldest) {
   EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 2 OK");
 }
 
+// The checkpoint that would make room waits for the assignment, and this one for the function.
+TEST(CoreServers, WhatIsRepeatedBeforeAnAssignmentAndHasNoRoomEndsTheJob) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Schedule();
+  ServerTask assign = {.kind = ServerTask::Kind::kAssign};
+  assign.assignment = std::make_shared<Assignment>();
+  EXPECT_EQ(d.Want(9, assign), "assign 3");
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 9 OK");
+  d.Step(event::DaemonDied{100});
+  d.Ended(1);
+  d.Ended(2);
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  d.Routing(2, 2);
+  d.Installed(0, 10, 2);
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; start 1 on 0 from 0; start 2 on 0 from 0");
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1), "finish 1 OK");
+  EXPECT_TRUE(d.core.queue().HasAssignments());
+  EXPECT_EQ(d.Step(event::RunEnded{d.runs.at(FunctionId(2)), Full()}),
+            "interrupt; finish 2 FAILED_PRECONDITION; end FAILED_PRECONDITION");
+  EXPECT_THAT(std::string(d.core.ended().message()), ::testing::HasSubstr("--applied_memory"));
+  EXPECT_EQ(KindOf(d.core.ended()), pb::ERROR_MACHINE);
+}
+
+TEST(CoreServers, ARepeatedAssignmentThatHasNoRoomEndsTheJob) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Result(1, 0);
+  d.Ended(1);
+  ServerTask assign = {.kind = ServerTask::Kind::kAssign};
+  assign.assignment = std::make_shared<Assignment>();
+  EXPECT_EQ(d.Want(9, assign), "assign 2");
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 9 OK");
+  d.Step(event::DaemonDied{100});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  d.Routing(2, 2);
+  d.Installed(0, 10, 2);
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; start 1 on 0 from 0");
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1), "finish 1 OK; assign 2");
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d), Full()}), "interrupt; end FAILED_PRECONDITION");
+  EXPECT_THAT(std::string(d.core.ended().message()), ::testing::HasSubstr("--applied_memory"));
+  EXPECT_EQ(KindOf(d.core.ended()), pb::ERROR_MACHINE);
+}
+
 }  // namespace
 }  // namespace mu
