@@ -28,6 +28,7 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
   Function& function = functions_[id];
   function.steps = work.steps;
   function.work = std::move(work);
+  awaited_ += function.awaited() ? 1 : 0;
   CountUnbound(function.work, true);
   QueueOf(function.work.group).insert(id);
   return id;
@@ -243,6 +244,7 @@ bool FunctionQueue::CountStep(Function& function, uint32_t step, uint32_t sample
 }
 
 void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
+  awaited_ -= it->second.awaited() ? 1 : 0;
   if (it->second.work.updates && it->second.steps > 0) {
     it->second.worker.reset();
     it->second.run = RunId();
@@ -288,6 +290,7 @@ FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId r
 bool FunctionQueue::Remove(FunctionId id, RunId run) {
   const auto it = Current(id, run);
   if (it == functions_.end()) return false;
+  awaited_ -= it->second.awaited() ? 1 : 0;
   TakeFromWorker(it->second);
   late_.erase(id);
   Erase(it);
@@ -304,6 +307,7 @@ std::vector<FunctionId> FunctionQueue::CancelAll(bool all) {
       continue;
     }
     if (!function.bound) CountUnbound(function.work, false);
+    awaited_ -= function.awaited() ? 1 : 0;
     if (!function.finished) {
       removed.push_back(id);
     } else {
@@ -327,12 +331,6 @@ std::vector<FunctionId> FunctionQueue::CancelAll(bool all) {
   }
   ForgetSuperseded(/*of_groups=*/false);
   return removed;
-}
-
-bool FunctionQueue::IsAwaited() const {
-  return std::any_of(functions_.begin(), functions_.lower_bound(kFirstInGroups), [](const auto& f) {
-    return !f.second.finished && f.second.work.assignment == nullptr;
-  });
 }
 
 FunctionId FunctionQueue::low_water() const {

@@ -44,6 +44,7 @@
 #include "coordinator/core/function_work.h"
 #include "coordinator/core/group_id.h"
 #include "coordinator/core/kept_bytes.h"
+#include "coordinator/core/queued_function.h"
 #include "coordinator/core/rounds.h"
 #include "coordinator/core/step_times.h"
 #include "coordinator/core/worker_pace.h"
@@ -60,29 +61,7 @@ class FunctionQueue {
   using Binder = std::function<std::optional<std::vector<BatchRange>>(uint64_t dataset, WorkerId,
                                                                       uint32_t steps)>;
 
-  struct Function {
-    FunctionWork work;
-    bool bound = false;
-    uint32_t steps = 0;  // once bound
-    // The first that this attempt has to run, or its result has not arrived
-    uint32_t next_step = 0;
-    // Steps whose results were delivered, in this attempt or an earlier one
-    uint32_t delivered = 0;
-    std::vector<BatchRange> batches;
-    std::optional<WorkerId> worker;  // where it runs
-    RunId run;
-    std::vector<WorkerId> avoid;    // workers that could not reach a server for it
-    uint32_t unreadable = 0;        // answers to it, of any worker
-    uint32_t lost = 0;              // workers that ended while they ran it, since its last result
-    uint32_t backups = 0;           // workers on which it hung, since its last result
-    bool finished = false;          // once, at least: this is a repeat
-    bool waited = false;            // for steps of others, see BoundStaleness
-    std::vector<uint32_t> samples;  // of each delivered step of a function that changes state
-
-    bool Avoids(WorkerId id) const {
-      return std::find(avoid.begin(), avoid.end(), id) != avoid.end();
-    }
-  };
+  using Function = QueuedFunction;
 
   // `points`: to how many of the newest restore points it can roll back.
   FunctionQueue(int in_flight_per_worker, Binder binder, BackupRule backup = {}, size_t points = 2)
@@ -284,7 +263,8 @@ class FunctionQueue {
   size_t queued() const { return queued_.size(); }
   size_t running() const;  // or complete in the open round
   size_t unfinished() const { return functions_.size() - unfinished_in_groups_; }
-  bool IsAwaited() const;  // of these, one has never finished: somebody waits for it
+  // Of these, one has never finished: somebody waits for it.
+  bool IsAwaited() const { return awaited_ > 0; }
   size_t queued(GroupId group) const;
   size_t unfinished(GroupId group) const;
   size_t unfinished_in_groups() const { return unfinished_in_groups_; }
@@ -414,6 +394,7 @@ class FunctionQueue {
   std::set<FunctionId> queued_;               // of training, those that do not run
   std::map<GroupId, Lane> lanes_;             // of groups with unfinished functions
   size_t unfinished_in_groups_ = 0;
+  size_t awaited_ = 0;                    // of functions_, see QueuedFunction::awaited
   GroupId last_turn_;                     // whose function started last
   size_t assignments_ = 0;                // of them
   std::map<uint64_t, uint64_t> unbound_;  // steps of theirs that take batches, by dataset

@@ -136,6 +136,7 @@ void FunctionQueue::Resume(CheckpointNumber checkpoint, const Position& position
     copy.worker.reset();
     copy.run = RunId();
     copy.finished = false;
+    awaited_ += copy.awaited() ? 1 : 0;
     copy.delivered = copy.next_step;
     queued_.insert(id);
     assignments_ += copy.work.assignment != nullptr ? 1 : 0;

@@ -344,6 +344,7 @@ TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
         ASSERT_EQ(queue.RunningOn(WorkerId(w)).size(), queue.InFlight(WorkerId(w)));
       }
       ASSERT_EQ(queue.running(), running);
+      ASSERT_EQ(queue.IsAwaited(), queue.unfinished() > 0) << "nothing is repeated";
     }
     ASSERT_EQ(queue.unfinished(), 0u) << "seed " << seed;
     ASSERT_EQ(taken, wanted) << "seed " << seed;
@@ -368,6 +369,71 @@ TEST(FunctionQueue, NothingOvertakesAFunctionThatIsHeld) {
   EXPECT_THAT(queue.Dispatch(&completed, [&](FunctionId id, bool) { return id == held; }),
               IsEmpty());
   EXPECT_EQ(Dispatch(queue).size(), 2u);
+}
+
+TEST(FunctionQueue, IsAwaitedUntilEachFunctionOfTrainingHasFinishedOnce) {
+  FunctionQueue queue(4, NoData);
+  queue.WorkerReady(WorkerId(0), 1);
+  const auto finish = [&](const StartRun& run) {
+    queue.StepDone(run.function, run.run, 0);
+    EXPECT_EQ(queue.RunEnded(run.function, run.run), FunctionQueue::Ended::kCompleted);
+  };
+  const FunctionWork work = {.steps = 1, .updates = true};
+  EXPECT_FALSE(queue.IsAwaited());
+  queue.Schedule(work);
+  queue.Schedule(work);
+  const std::vector<StartRun> first = Dispatch(queue);
+  ASSERT_EQ(first.size(), 2u);
+  finish(first[0]);
+  EXPECT_TRUE(queue.IsAwaited());
+  finish(first[1]);
+  EXPECT_FALSE(queue.IsAwaited());
+
+  queue.RollBack(kInitialValues);
+  EXPECT_EQ(queue.unfinished(), 2u);
+  EXPECT_FALSE(queue.IsAwaited()) << "both are repeats";
+  queue.Schedule(work);
+  const std::vector<StartRun> second = Dispatch(queue);
+  ASSERT_EQ(second.size(), 3u);
+  finish(second[0]);
+  EXPECT_TRUE(queue.Remove(second[1].function, second[1].run));
+  EXPECT_TRUE(queue.IsAwaited()) << "the repeats were nobody's";
+  EXPECT_TRUE(queue.Remove(second[2].function, second[2].run)) << "it has failed";
+  EXPECT_FALSE(queue.IsAwaited());
+
+  queue.Schedule(work);
+  EXPECT_TRUE(queue.IsAwaited());
+  queue.CancelAll();
+  EXPECT_FALSE(queue.IsAwaited());
+  queue.Schedule({.steps = 1, .group = GroupId(1)});
+  EXPECT_FALSE(queue.IsAwaited()) << "groups are beside training";
+}
+
+TEST(FunctionQueue, WhatADecidedRoundOrACheckpointLeavesIsAwaited) {
+  FunctionQueue queue(1, NoData);
+  queue.SetRounds({.replicas = 1});
+  queue.WorkerReady(WorkerId(0), 1);
+  const FunctionId id = queue.Schedule({.steps = 1, .trains = true, .updates = true});
+  const std::vector<StartRun> runs = Dispatch(queue);
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_TRUE(queue.Contribute(id, runs[0].run, 0));
+  queue.CloseRound({id});
+  EXPECT_THAT(queue.CancelAll(), IsEmpty());
+  EXPECT_TRUE(queue.IsAwaited()) << "its round is to be committed";
+  queue.CommitStep(id, 1);
+  EXPECT_TRUE(queue.EndStep(id));
+  EXPECT_FALSE(queue.IsAwaited());
+
+  FunctionQueue resumed(1, NoData);
+  FunctionQueue::Position position;
+  position.next_id = FunctionId(9);
+  FunctionQueue::Function& function = position.unfinished[FunctionId(7)];
+  function.steps = 1;
+  function.finished = true;  // it was a repeat when the checkpoint was taken
+  resumed.Resume(kOne, position);
+  EXPECT_TRUE(resumed.IsAwaited());
+  EXPECT_THAT(resumed.CancelAll(), ElementsAre(FunctionId(7)));
+  EXPECT_FALSE(resumed.IsAwaited());
 }
 
 }  // namespace
