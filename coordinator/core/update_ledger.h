@@ -44,7 +44,9 @@ class UpdateLedger {
   // Of all restores so far: exact once all steps that were under way at a restore have their
   // results, before that it may be too small, even negative. Two rare things it cannot tell: a
   // checkpoint begun before what was under way at a restore has its results makes Continue count
-  // that twice; what comes from one with its repeat's result missing is not counted.
+  // that twice; what comes from one with its repeat's result missing is not counted. Nor is it
+  // exact after a cancellation, and after synchronous rounds were begun, changed or ended and
+  // servers were restored.
   int64_t rolled_back() const { return rolled_back_; }
 
  private:
