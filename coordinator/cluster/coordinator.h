@@ -246,7 +246,7 @@ class Coordinator : public VariableFactory {
 
   // Writes all variables and tables into `directory` (made) with a manifest, while functions run.
   // ALREADY_EXISTS if it holds one and is not to be replaced; UNAVAILABLE if a server is lost
-  // meanwhile: it is none then.
+  // or leaves meanwhile: it is none then.
   absl::StatusOr<pb::CheckpointProto> Save(const std::string& directory,
                                            pb::CheckpointProto manifest = {},
                                            SaveOptions options = {});

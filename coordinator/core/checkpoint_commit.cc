@@ -45,6 +45,11 @@ Next CheckpointCommit::ServerLost(uint32_t server) {
   return GiveUp(absl::UnavailableError(absl::StrCat("server ", server, " was lost meanwhile")));
 }
 
+Next CheckpointCommit::ServerLeaves() {
+  if (phase_ != Phase::kSaving) return std::nullopt;
+  return GiveUp(absl::UnavailableError("a server leaves meanwhile; take it again"));
+}
+
 Next CheckpointCommit::FunctionsCancelled() {
   if (phase_ != Phase::kSaving) return std::nullopt;
   return GiveUp(absl::UnavailableError("functions were cancelled meanwhile; take it again"));

@@ -3,8 +3,9 @@
 //
 //   begin -> every server has saved -> manifest written -> committed
 //
-// A server that is lost before the commit, a save or a manifest that fails, functions that are
-// cancelled before all cuts are taken, or a newer coordinator end it: aborted. What arrives for a
+// A server that is lost before the commit or wants to leave before all have saved, a save or a
+// manifest that fails, functions that are cancelled before all cuts are taken, or a newer
+// coordinator end it: aborted. What arrives for a
 // checkpoint that is not the current one is ignored.
 #pragma once
 
@@ -41,6 +42,9 @@ class CheckpointCommit {
   Next ManifestWritten(CheckpointNumber checkpoint, const absl::Status& status);
 
   Next ServerLost(uint32_t server);
+  // All servers take a new generation for it, which ends what they save. What they have saved stays
+  // good.
+  Next ServerLeaves();
   // Functions are cancelled, and servers are about to forget which steps of earlier ones they have
   // applied: a cut that is taken after that would lack them, though the position names them.
   Next FunctionsCancelled();

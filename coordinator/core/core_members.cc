@@ -159,7 +159,12 @@ void Core::ServerLeaves(event::Leave& e) {
   Note(Level::kInfo, "server ", member->index, " wants to leave (", e.request.reason(),
        "): a checkpoint is taken first");
   leaving_[member->index].push_back(e.call);
-  if (recovery_.serving()) leave_opened_ = true;
+  if (recovery_.serving()) {
+    leave_opened_ = true;
+    // All servers are about to end what they save, with an error that nobody tries again after. One
+    // that is taken for another server's leave serves this one as well.
+    Act(commit_.ServerLeaves());
+  }
   Act(recovery_.ServerLeaving(member->index));
 }
 

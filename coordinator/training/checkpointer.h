@@ -67,7 +67,8 @@ class Checkpointer {
   absl::StatusOr<std::string> TakeNow();
   // The same of what a program ends with: joins, and takes one that holds all of it. A server that
   // is lost in between, or while it is saved, has made finished functions run again: another one is
-  // taken after them. The error of Join. FAILED_PRECONDITION as TakeNow.
+  // taken after them, as after one that a server's leave has ended. The error of Join.
+  // FAILED_PRECONDITION as TakeNow.
   absl::StatusOr<std::string> TakeWhole();
   // That error.
   absl::Status CheckIsNoCallback() const ABSL_LOCKS_EXCLUDED(mutex_);

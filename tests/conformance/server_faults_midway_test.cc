@@ -77,6 +77,38 @@ TEST(Conformance, PsKilledWhileSaving) {
   }
 }
 
+// SIGTERM to a server while that is saved which a program ends with: it is taken again when the
+// server has left, and another one is there.
+TEST(Conformance, PsDrainsWhileTheLastCheckpointIsSaved) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK(CreateBallast(c));
+  const std::string directory = cluster->directory() + "/checkpoints";
+  Checkpointer checkpointer(&c, OnRequest(directory));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 400}));
+  job.ScheduleAll(50);
+  for (int number = 1; checkpointer.failed() == 0 && number < 2 * kMostTries; number += 2) {
+    const std::string path = absl::StrFormat("%s/ckpt-%08d", directory, number);
+    absl::StatusOr<std::string> whole;
+    std::thread saves([&] { whole = checkpointer.TakeWhole(); });
+    // A file of it is there before it is complete.
+    WaitWhile([&] {
+      const auto files = ListDirectory(path);
+      return !files.ok() || files->empty();
+    });
+    const ExitStatus status = cluster->TerminateServer(0);
+    EXPECT_EQ(status.code, 0) << status.ToString();
+    MU_EXPECT_OK(cluster->StartServer(0));
+    saves.join();
+    MU_ASSERT_OK(whole.status());
+    MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(*whole));
+    MU_EXPECT_OK(VerifyCheckpoint(*whole, manifest));
+  }
+  EXPECT_EQ(checkpointer.failed(), 1u) << "every save was over before the server left";
+  EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::Each("left"));
+  job.JoinAndCheck();
+}
+
 // Server 0 is lost and, while both are being restored, server 1, twice if it can be. Returns how
 // many of those losses fell into a restore that was under way.
 size_t KillWhileRestoring(TestCluster& cluster) {

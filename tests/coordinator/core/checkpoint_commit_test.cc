@@ -83,6 +83,33 @@ manifest
 )");
 }
 
+TEST(CheckpointCommit, ALeaveAbortsWhileServersSave) {
+  Transcript t;
+  t("leaves", t.commit.ServerLeaves());
+  t("begin 1", t.commit.Begin(kOne));
+  t("leaves", t.commit.ServerLeaves());
+  t("saved", t.commit.Saved(kOne, kOk));
+  t("begin 2", t.commit.Begin(kTwo));
+  t("saved", t.commit.Saved(kTwo, kOk));
+  t("leaves", t.commit.ServerLeaves());
+  t("manifest", t.commit.ManifestWritten(kTwo, kOk));
+  EXPECT_EQ(t.text, R"(
+leaves
+begin 1
+  checkpoint 1: save
+leaves
+  checkpoint 1: aborted, a server leaves meanwhile; take it again
+saved
+begin 2
+  checkpoint 2: save
+saved
+  checkpoint 2: write manifest
+leaves
+manifest
+  checkpoint 2: committed
+)");
+}
+
 TEST(CheckpointCommit, ALossAtAnyPointAborts) {
   Transcript t;
   t("begin 1", t.commit.Begin(kOne));

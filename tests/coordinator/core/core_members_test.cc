@@ -276,6 +276,41 @@ TEST(CoreMembers, AServerThatLeavesTakesNothingAlong) {
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "server 0 joins; round 3 from 1: restore 0, keep 1");
 }
 
+// Whoever waits for a checkpoint takes it again, as after a loss.
+TEST(CoreMembers, AServerThatLeavesEndsTheCheckpointThatIsSaved) {
+  CoreDriver d(2);
+  d.Serve(1);
+  d.Schedule(2);
+  EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kSave}), "save 1");
+  EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 100, 0, 1),
+            "aborted 1; done 2 UNAVAILABLE; pause; stop run 1 on 0; round 2 from 0: keep 0, "
+            "keep 1");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), absl::AbortedError("ended")}), "") << "late";
+  d.Routing(2, 2);
+  EXPECT_EQ(d.Want(3, {.kind = ServerTask::Kind::kSave}), "") << "it waits for the leave";
+  EXPECT_EQ(d.Restored(2), "save 2");
+  // Another one's leave waits for the same checkpoint.
+  EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 101, 1, 2), "");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(2)}), "write manifest");
+  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(2)}),
+            "committed 2; server 0 left; goodbye 1; server 1 left; goodbye 2");
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 201, 1),
+            "server 1 joins; round 3 from 2: restore 0, restore 1");
+}
+
+// What all servers have saved is complete: a leave does not undo it.
+TEST(CoreMembers, AServerThatLeavesLetsAManifestBeWritten) {
+  CoreDriver d(2);
+  d.Serve(1);
+  EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kSave}), "save 1");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1)}), "write manifest");
+  EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 100, 0, 1), "pause; round 2 from 0: keep 0, keep 1");
+  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "committed 1; done 2 OK");
+  d.Routing(2, 2);
+  EXPECT_EQ(d.Restored(2), "save 2");
+}
+
 TEST(CoreMembers, ANewerCoordinatorEndsThisOne) {
   CoreDriver d;
   d.Serve(1);
