@@ -48,6 +48,7 @@ RuntimeStats Runtime::Stats() const {
     loop_.AssertHeld();
     RuntimeStats stats = stats_;
     static_cast<RuntimeCounts&>(stats) = CountsNow();
+    stats.trained_samples = core_.trained_samples();
     stats.failures = core_.failures().failures();
     stats.unlisted_failures = core_.failures().unlisted();
     stats.backup_runs = core_.failures().backup_runs();

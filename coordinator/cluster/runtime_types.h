@@ -62,6 +62,9 @@ struct RuntimeCounts {
 };
 
 struct RuntimeStats : RuntimeCounts {
+  // Of the whole job, of functions that change variables or tables: what a checkpoint of all of it
+  // says in its position. Results count here before those who wait for whole functions see them.
+  uint64_t trained_samples = 0;
   std::string first_bad_record;
   std::vector<MemberFailure> failures;
   UnlistedFailures unlisted_failures;

@@ -114,6 +114,7 @@ class Core {
   bool settling() const { return cancelling() && !closed_; }
   bool recovery_enabled() const { return recovery_enabled_; }
   bool servers_configured() const { return configured_.has_value(); }
+  uint64_t trained_samples() const { return trained_samples_; }
   // Servers have one state and take updates.
   bool serving() const;
   // Nothing of the group that a caller waits for is queued, runs, or may run again.

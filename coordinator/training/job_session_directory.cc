@@ -291,11 +291,7 @@ std::string JobSession::CheckpointOfAllSteps() const {
   if (!newest.ok()) return "";
   const auto manifest = ReadManifest(*newest);
   const bool own = manifest.ok() && manifest->epoch() >= record_.first_epoch;
-  // The coordinator counts what evaluations read as well; the trainer counts what it has taken.
-  const bool evaluates = job_.training().has_eval_every() || job_.has_early_stopping() ||
-                         job_.checkpoint().has_keep_best();
-  const uint64_t seen = evaluates ? samples_.load() : stats.samples;
-  return own && manifest->position().samples() == seen ? *newest : "";
+  return own && manifest->position().samples() == stats.trained_samples ? *newest : "";
 }
 
 absl::StatusOr<std::string> JobSession::CheckpointToRestore(const std::string& checkpoint) const {

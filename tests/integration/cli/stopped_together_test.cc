@@ -1,0 +1,64 @@
+// `coordinator train`, its servers and its workers get SIGTERM at the same time, and nobody comes
+// back: as when a machine goes down, or a namespace is deleted. RestartTest has the plain case.
+#include <gmock/gmock.h>
+
+#include <functional>
+
+#include "common/base/steady_now.h"
+#include "tests/integration/cli/restart.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::kEpochs;
+
+class StoppedTogetherTest : public testing::RestartTest {
+ protected:
+  // As LongJob, with data to evaluate on.
+  std::string EvaluatedJob(const std::string& training, const std::string& checkpoint) {
+    return Job(
+        {{"learning_rate: 0.1", "learning_rate: 0.01"},
+         {"model:",
+          "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
+          "{name: item, kind: id}, {name: rating, kind: number}]}\n"
+          "model:"},
+         {"training: {epochs: 1, batch_size: 32}",
+          absl::StrCat("training: {epochs: ", kEpochs, ", batch_size: 4, functions_in_flight: 1, ",
+                       training, "}\ncheckpoint: {every: never, ", checkpoint, "}")}});
+  }
+  std::vector<std::string> Command(const std::string& job, const std::string& address) {
+    return {"train",       job,      "--listen=" + address,
+            "--workers=2", "--ps=2", "--job_dir=" + Path("cluster")};
+  }
+  // Of a run with its daemons, when `ready` holds. All of it is saved, and soon.
+  void StopAll(Subprocess* run, const std::string& address, const std::function<bool()>& ready) {
+    const auto daemons = StartDaemons(address);
+    EXPECT_TRUE(testing::Eventually(ready)) << Output();
+    const absl::Time asked = SteadyNow();
+    for (const auto& daemon : daemons) MU_ASSERT_OK(daemon->Kill(SIGTERM));
+    MU_ASSERT_OK(run->Kill(SIGTERM));
+    EXPECT_EQ(ExitOf(run), 143) << Output();
+    EXPECT_LT(SteadyNow() - asked, absl::Minutes(1)) << "it waited for servers";
+    const auto stopped = Report(Path("cluster/report.json"));
+    EXPECT_EQ(stopped["status"], "stopped");
+    EXPECT_TRUE(FileExists(JoinPath(stopped["checkpoint"].get<std::string>(), "manifest.json")));
+  }
+};
+
+// Whoever waits for whole functions has seen fewer steps than the servers' checkpoint holds.
+TEST_F(StoppedTogetherTest, AJobThatEvaluatesAndPacksSteps) {
+  const std::string address = FreeAddress();
+  const auto command = Command(
+      EvaluatedJob("steps_per_function: 50, eval_every: {epochs: 1000}", "every_steps: 500"),
+      address);
+  const auto first = Start(command);
+  StopAll(first.get(), address, [&] { return !Checkpoints(Path("cluster")).empty(); });
+  EXPECT_THAT(Output(), HasSubstr("holds all steps that were done"));
+  const auto daemons = StartDaemons(address);
+  EXPECT_EQ(Run(command), 0) << Output();
+  ExpectWhole(Report(Path("cluster/report.json")));
+}
+
+}  // namespace
+}  // namespace mu
