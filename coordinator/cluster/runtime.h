@@ -168,6 +168,8 @@ class Runtime {
   // Waits until the task is done, however often servers have to be recovered meanwhile. Its error,
   // or that with which everything has ended.
   absl::Status Run(ServerTask task, const std::shared_ptr<TaskState>& state);
+  // See event::TasksGivenUp.
+  void GiveUpTasks(absl::Status error);
   // Waits until the servers have all that was created, and serve. DEADLINE_EXCEEDED if not all have
   // come at the start.
   absl::Status EnsureServers();

@@ -28,6 +28,13 @@ absl::Status Runtime::EndOf(const std::shared_ptr<TaskState>& state) {
   return state->status;
 }
 
+void Runtime::GiveUpTasks(absl::Status error) {
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    Step(event::TasksGivenUp{std::move(error)});
+  });
+}
+
 void Runtime::Do(action::TaskDone& a) {
   const auto task = tasks_.extract(a.task);
   if (task.empty()) return;

@@ -196,6 +196,7 @@ class Core {
   void On(event::Close& e);
   void On(event::EnableRecovery& e);
   void On(event::TaskWanted& e);
+  void On(event::TasksGivenUp& e);
   void On(event::Configured& e);
   void On(event::Assigned& e);
   void On(event::Loaded& e);

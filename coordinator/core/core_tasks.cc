@@ -31,6 +31,13 @@ void Core::On(event::TaskWanted& e) {
   tasks_[e.task].what = std::move(e.what);
 }
 
+void Core::On(event::TasksGivenUp& e) {
+  for (auto it = tasks_.begin(); it != tasks_.end();) {
+    const auto& [id, task] = *it++;  // it may go
+    if (id != work_.task && task.what.kind != ServerTask::Kind::kAssign) Answer(id, e.error);
+  }
+}
+
 void Core::BeginWork(Work::Kind kind, TaskId task) {
   work_ = {.kind = kind, .attempt = ++attempts_, .task = task, .parameters = parameters_};
 }

@@ -183,6 +183,11 @@ struct TaskWanted {
   TaskId task;
   ServerTask what;
 };
+// What has not been begun ends with this error; but for assignments, which some servers may have
+// made.
+struct TasksGivenUp {
+  absl::Status error;
+};
 struct Configured {
   uint64_t attempt = 0;  // of action::Configure
   CallError error;
@@ -254,9 +259,9 @@ using Event =
                  event::Results, event::RunEnded, event::Unreadable, event::CancelEverything,
                  event::WorkerCancelled, event::Fenced, event::Fail, event::Close, event::GroupMade,
                  event::GroupDropped, event::CancelGroup, event::ViewAnswered,
-                 event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
-                 event::Loaded, event::Restored, event::Saved, event::ManifestWritten,
-                 event::MostKept, event::BoundStaleness, event::SetRounds, event::NothingMore,
-                 event::RoundCommitted>;
+                 event::EnableRecovery, event::TaskWanted, event::TasksGivenUp, event::Configured,
+                 event::Assigned, event::Loaded, event::Restored, event::Saved,
+                 event::ManifestWritten, event::MostKept, event::BoundStaleness, event::SetRounds,
+                 event::NothingMore, event::RoundCommitted>;
 
 }  // namespace mu

@@ -6,6 +6,7 @@
 #include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/training/join_with_looks.h"
 
 namespace mu {
 namespace {
@@ -139,12 +140,16 @@ absl::StatusOr<std::string> Checkpointer::TakeNow() {
   return Take();
 }
 
-absl::StatusOr<std::string> Checkpointer::TakeWhole() {
+absl::StatusOr<std::string> Checkpointer::TakeWhole(const std::function<bool()>& look) {
   MU_RETURN_IF_ERROR(CheckIsNoCallback());
   constexpr int kTries = 20;
   absl::Status lost;
   for (int i = 0; i < kTries; ++i) {
-    MU_RETURN_IF_ERROR(coordinator_->Join());
+    bool waits = true;
+    MU_RETURN_IF_ERROR(look == nullptr ? coordinator_->Join() : JoinWithLooks(*coordinator_, [&] {
+      return waits = look();
+    }));
+    if (!waits) return absl::CancelledError("stopped while functions still ran");
     const auto taken = TakeNow();
     if (!taken.ok() && !absl::IsUnavailable(taken.status())) return taken;
     lost = taken.status();

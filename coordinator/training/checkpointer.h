@@ -69,7 +69,9 @@ class Checkpointer {
   // is lost in between, or while it is saved, has made finished functions run again: another one is
   // taken after them, as after one that a server's leave has ended. The error of Join.
   // FAILED_PRECONDITION as TakeNow.
-  absl::StatusOr<std::string> TakeWhole();
+  //
+  // `look` is called several times a second while it joins: CANCELLED where it returns false.
+  absl::StatusOr<std::string> TakeWhole(const std::function<bool()>& look = nullptr);
   // That error.
   absl::Status CheckIsNoCallback() const ABSL_LOCKS_EXCLUDED(mutex_);
 

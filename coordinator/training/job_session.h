@@ -140,8 +140,11 @@ class JobSession {
   // From here on a stop ends whatever waits, until PrepareToRead has found and counted the data.
   void WatchStart();
   absl::Status PrepareToRead(const Dataset& dataset);
-  absl::StatusOr<std::string> TakeUnfinished();
-  // The newest checkpoint, if servers are missing and no step was finished since; else empty.
+  // The checkpoint that the job ends with. Once a stop is asked for it does not wait for ever.
+  absl::StatusOr<std::string> TakeLast(RunReport* report);
+  bool AllServersAreThere() const;
+  // The newest checkpoint, if no step was finished since; else empty. While servers are missing:
+  // else another one can be taken.
   std::string CheckpointOfAllSteps() const;
   absl::StatusOr<Function> DefinePrediction(const Dataset& dataset, Forward* outputs);
 

@@ -16,6 +16,7 @@
 #include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_session.h"
 #include "coordinator/training/run_status.h"
+#include "coordinator/training/stop_patience.h"
 #include "coordinator/training/trainer.h"
 #include "coordinator/training/values_moment.h"
 #include "coordinator/training/warm_start_job.h"
@@ -246,21 +247,26 @@ absl::Status JobSession::Save(RunReport* report) {
   // What was scheduled cannot be finished without a worker: it is saved as what is to be done.
   if (left_unfinished_)
     Announce("workers or servers are gone: functions that wait are saved unfinished");
-  MU_ASSIGN_OR_RETURN(report->checkpoint, left_unfinished_ ? TakeUnfinished() : trainer_->Save());
+  MU_ASSIGN_OR_RETURN(report->checkpoint, TakeLast(report));
   unsaved_ = false;
   trainer_->EndCheckpoints();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> JobSession::TakeUnfinished() {
-  // Servers that are gone may not come back either.
+absl::StatusOr<std::string> JobSession::TakeLast(RunReport* report) {
+  // Servers that are gone when a job stops may not come back. Those that are there may take their
+  // time.
   Notification taken;
   std::string whole;  // the thread's own until it has ended
   std::thread patience([&] {
-    const absl::Time end = SteadyNow() + kSavePatience;
+    absl::Time end = SteadyNow() + kSavePatience;
     do {
       if (taken.WaitFor(kLook)) return;
-      whole = CheckpointOfAllSteps();
+      if (!AskedToStop(options_.stop) || AllServersAreThere()) {
+        end = SteadyNow() + kSavePatience;
+      } else {
+        whole = CheckpointOfAllSteps();
+      }
     } while (whole.empty() && SteadyNow() < end);
     pb::ErrorDetail detail;
     detail.set_kind(pb::ERROR_MACHINE);
@@ -271,22 +277,34 @@ absl::StatusOr<std::string> JobSession::TakeUnfinished() {
                                             ": the state of the last checkpoint is what is left")),
         detail));
   });
-  absl::StatusOr<std::string> directory;
-  for (int i = 0; i < kTries; ++i) {
-    directory = trainer_->checkpointer()->TakeNow();
-    if (directory.ok() || !absl::IsUnavailable(directory.status())) break;
+  absl::StatusOr<std::string> directory = absl::CancelledError("functions wait");
+  if (!left_unfinished_) {
+    // Where a server was lost, steps run again.
+    NobodyLeft nobody_left(coordinator_.get(), TrainOptions().patience);
+    directory =
+        trainer_->Save([&] { return !AskedToStop(options_.stop) || !nobody_left.ForLong(); });
+  }
+  if (absl::IsCancelled(directory.status()) && coordinator_->runtime().ended().ok()) {
+    for (int i = 0; i < kTries; ++i) {
+      directory = trainer_->checkpointer()->TakeNow();
+      if (directory.ok() || !absl::IsUnavailable(directory.status())) break;
+    }
   }
   taken.Notify();
   patience.join();
   if (directory.ok() || whole.empty()) return directory;
   Announce(absl::StrCat("servers have left, and ", whole, " holds all steps that were done"));
+  report->status = "stopped";  // nothing can be evaluated any more
   return whole;
+}
+
+bool JobSession::AllServersAreThere() const {
+  return coordinator_->Counts().servers >= static_cast<size_t>(options_.ps);
 }
 
 // Servers that were asked to leave have had one taken, and nothing has run since.
 std::string JobSession::CheckpointOfAllSteps() const {
   const RuntimeStats stats = coordinator_->Stats();
-  if (stats.servers >= static_cast<size_t>(options_.ps)) return "";  // another one can be taken
   const auto newest = FindCheckpoint(options_.job_dir);
   if (!newest.ok()) return "";
   const auto manifest = ReadManifest(*newest);

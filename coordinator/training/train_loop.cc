@@ -15,6 +15,7 @@
 #include "coordinator/training/join_with_looks.h"
 #include "coordinator/training/round_ends.h"
 #include "coordinator/training/step_pacer.h"
+#include "coordinator/training/stop_patience.h"
 #include "coordinator/training/train_check.h"
 
 namespace mu {
@@ -109,7 +110,7 @@ class TrainLoop {
   CompletionQueue pending_;                      // tagged with their epochs
   std::map<uint64_t, size_t> pending_by_epoch_;  // of these, how many
   uint64_t told_epochs_ = 0;                     // of which options_.on_epoch knows
-  absl::Time alone_since_ = absl::InfiniteFuture();
+  NobodyLeft nobody_left_{&coordinator_, options_.patience};
   bool refused_ = false;
   TrainResult result_;
 };
@@ -200,16 +201,7 @@ uint64_t TrainLoop::TotalSteps(uint64_t epoch, uint64_t left) const {
 }
 
 // Of a job that is to stop: whether for long now nobody is there who could finish what runs.
-bool TrainLoop::Alone() {
-  if (!Stopping()) return false;
-  const RuntimeCounts counts = coordinator_.Counts();
-  if (counts.workers_ready > 0 && counts.servers >= coordinator_.runtime().options().servers) {
-    alone_since_ = absl::InfiniteFuture();
-    return false;
-  }
-  alone_since_ = std::min(alone_since_, SteadyNow());
-  return SteadyNow() - alone_since_ >= options_.patience;
-}
+bool TrainLoop::Alone() { return Stopping() && nobody_left_.ForLong(); }
 
 // What has arrived may have to be repeated, since a server was lost.
 absl::Status TrainLoop::Join() {

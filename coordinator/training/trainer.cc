@@ -185,12 +185,14 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   trained_ = TrainResult();
   trained_since_ = true;
   begun_ = false;
+  patience_ = std::make_unique<StopPatience>(coordinator_, options.stop, TrainOptions().patience);
   const absl::Status prepared = Prepare(options);
   absl::StatusOr<FitResult> result = prepared.ok() ? FitPrepared(options) : prepared;
   if (prepared.ok() && evaluation_failed_) SaveAfterError();
   const std::optional<RunStatus> outcome = OutcomeOf(result);
   // Options that are refused say nothing of the run.
   if (begun_ || !outcome.has_value()) outcome_ = outcome;
+  patience_.reset();
   LookAtCluster(/*now=*/true);  // one of them may be why it ends
   return result;
 }
@@ -286,11 +288,11 @@ absl::Status Trainer::Finish(FitResult* result) {
   return RestoreBest(result);
 }
 
-absl::StatusOr<std::string> Trainer::Save() {
+absl::StatusOr<std::string> Trainer::Save(const std::function<bool()>& look) {
   if (checkpointer_ == nullptr)
     return absl::FailedPreconditionError("the trainer was given no TrainerOptions::checkpoints");
   MU_RETURN_IF_ERROR(checkpointer_->CheckIsNoCallback());
-  absl::StatusOr<std::string> taken = checkpointer_->TakeWhole();
+  absl::StatusOr<std::string> taken = checkpointer_->TakeWhole(look);
   unsaved_ = !taken.ok();
   WarnOfCheckpoints();  // that they succeed again, say
   return taken;

@@ -34,6 +34,7 @@
 #include "coordinator/training/forward.h"
 #include "coordinator/training/kept_checkpoints.h"
 #include "coordinator/training/run_status.h"
+#include "coordinator/training/stop_patience.h"
 #include "coordinator/training/train_loop.h"
 
 namespace mu {
@@ -185,8 +186,8 @@ class Trainer {
   absl::StatusOr<uint64_t> Predict(const Function& function, const Dataset& data,
                                    ForEachBatchOptions options, const OnEvaluatedBatch& on_batch);
   // A checkpoint that holds all of it; its folder. FAILED_PRECONDITION without checkpoints, and
-  // from on_checkpoint.
-  absl::StatusOr<std::string> Save();
+  // from on_checkpoint. `look` as Checkpointer::TakeWhole has it.
+  absl::StatusOr<std::string> Save(const std::function<bool()>& look = nullptr);
 
   // Whether the last Fit ended with the error of an evaluation.
   bool evaluation_failed() const { return evaluation_failed_; }
@@ -238,6 +239,8 @@ class Trainer {
   size_t ServersLost() const;
   absl::StatusOr<Evaluation> EvaluateStill(std::string checkpoint);
   absl::StatusOr<std::string> TakeCheckpoint();
+  // While Fit waits for functions: false once a stop was asked for and nobody is left to run them.
+  bool GoesOnWaiting();
   // What such an evaluation has brought. False: training is to end.
   absl::StatusOr<bool> Record(const EvaluationPoint& point, absl::StatusOr<Evaluation> evaluated);
   absl::StatusOr<Evaluation> Measure(bool cancel, const std::atomic<int>* stop);
@@ -292,6 +295,7 @@ class Trainer {
   std::optional<EarlyStopping> stopping_;
   std::optional<BestCheckpoints> best_;
   const std::atomic<int>* stop_ = nullptr;  // of Fit
+  std::unique_ptr<StopPatience> patience_;  // while Fit runs
   bool evaluates_beside_ = false;           // the same; or by evaluate_checkpoint
   bool evaluates_current_ = false;          // beside training, without a checkpoint
   bool fails_on_error_ = false;             // FitOptions::fail_on_evaluation_error

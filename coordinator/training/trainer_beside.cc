@@ -76,6 +76,8 @@ absl::Status Trainer::GoOnBeside() {
   taken_up_ = begun.ok();
   if (begun.ok()) return begun;
   MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
+  // It stays pending: the job may go on.
+  if (absl::IsCancelled(begun) && AskedToStop(stop_)) return absl::OkStatus();
   if (!EndsAtError() || MayGiveUp(begun)) return GiveUpBeside(begun);
   return EndByEvaluation(pending.steps, pending.epoch, begun);
 }

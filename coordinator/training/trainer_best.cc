@@ -11,6 +11,7 @@
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/core/restore_fault.h"
+#include "coordinator/training/join_with_looks.h"
 #include "coordinator/training/metric_text.h"
 #include "coordinator/training/trainer.h"
 
@@ -85,7 +86,16 @@ absl::Status Trainer::RestoreBest(FitResult* result) {
   const EarlyStoppingState& best = stopping_->state();
   if (best.best_checkpoint.empty() || best.best_steps == result->train.end.steps)
     return absl::OkStatus();
-  const absl::Status restored = coordinator_->Restore(PathOf(best.best_checkpoint)).status();
+  // The load waits for steps that run again, and for servers.
+  bool waits = true;
+  MU_RETURN_IF_ERROR(JoinWithLooks(*coordinator_, [&] { return waits = GoesOnWaiting(); }));
+  const absl::Status restored = waits ? coordinator_->Restore(PathOf(best.best_checkpoint)).status()
+                                      : absl::CancelledError("stopped while steps ran again");
+  if (absl::IsCancelled(restored) && AskedToStop(stop_) && coordinator_->runtime().ended().ok()) {
+    // Whoever goes on with the job brings them back.
+    result->train.stopped = true;
+    return absl::OkStatus();
+  }
   // Somebody has deleted or damaged it meanwhile: no other try would find it different.
   if (IsBadCheckpoint(restored) && coordinator_->runtime().ended().ok()) {
     Warn(absl::StrCat(

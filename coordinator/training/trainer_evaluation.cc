@@ -14,29 +14,31 @@
 #include "coordinator/training/trainer.h"
 
 namespace mu {
-namespace {
-
-bool AskedToStop(const std::atomic<int>* stop) { return stop != nullptr && stop->load() > 0; }
-
-}  // namespace
 
 bool Trainer::WantsCheckpoint() const {
   return (evaluates_beside_ && !evaluates_current_) || best_.has_value() ||
          (stopping_.has_value() && stopping_->options().restore_best);
 }
 
+bool Trainer::GoesOnWaiting() {
+  LookAtCluster();
+  return patience_ == nullptr || !patience_->over();
+}
+
 // A checkpoint that cannot be taken ends neither training nor evaluation.
 absl::StatusOr<std::string> Trainer::TakeCheckpoint() {
   if (checkpointer_ == nullptr) {
-    MU_RETURN_IF_ERROR(coordinator_->Join());
+    MU_RETURN_IF_ERROR(JoinWithLooks(*coordinator_, [this] { return GoesOnWaiting(); }));
     return std::string();
   }
-  const absl::StatusOr<std::string> taken = checkpointer_->TakeWhole();
+  const absl::StatusOr<std::string> taken =
+      checkpointer_->TakeWhole([this] { return GoesOnWaiting(); });
   if (taken.ok()) {
     trained_since_ = false;
     return BaseName(*taken);
   }
   MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
+  if (AskedToStop(stop_) && absl::IsCancelled(taken.status())) return std::string();
   Warn(absl::StrCat("no checkpoint before an evaluation, so its values cannot be gone back to: ",
                     taken.status().message()));
   return std::string();
@@ -111,17 +113,12 @@ void Trainer::SaveAfterError() {
   if (checkpointer_ == nullptr || !trained_since_) return;
   // Functions of the evaluation may still run. A stop waits for them, but not for lost machines.
   absl::Time until = absl::InfiniteFuture();
-  bool waits = true;
-  absl::Status saved = JoinWithLooks(*coordinator_, [&] {
-    LookAtCluster();
+  const auto goes_on = [&] {
     if (AskedToStop(stop_)) until = std::min(until, SteadyNow() + TrainOptions().patience);
-    return waits = SteadyNow() < until;
-  });
-  if (saved.ok() && !waits) saved = absl::CancelledError("stopped while functions still ran");
-  if (saved.ok()) {
-    coordinator_->SetUserState(history_.ToString());
-    saved = checkpointer_->TakeWhole().status();
-  }
+    return GoesOnWaiting() && SteadyNow() < until;
+  };
+  coordinator_->SetUserState(history_.ToString());
+  const absl::Status saved = checkpointer_->TakeWhole(goes_on).status();
   if (!saved.ok())
     Warn(absl::StrCat("steps since the last checkpoint are not saved: ", saved.message()));
 }

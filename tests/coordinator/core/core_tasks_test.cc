@@ -52,6 +52,21 @@ TEST(CoreTasks, WhatTwentyTriesDoNotConfigureIsAnError) {
   EXPECT_EQ(d.Step(event::Configured{Attempt(d), Error(MachineFault())}), "done 2 UNAVAILABLE");
 }
 
+TEST(CoreTasks, WhatIsGivenUpWaitsNoLongerForServers) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kSave}), "save 1");
+  EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "");
+  EXPECT_EQ(d.Step(event::TasksGivenUp{absl::CancelledError("stopped")}), "done 3 CANCELLED")
+      << "the other one is under way";
+  d.Step(event::DaemonDied{100});
+  EXPECT_EQ(d.Want(4, {.kind = Kind::kSave}), "");
+  EXPECT_EQ(d.Want(5, {}), "");
+  EXPECT_EQ(d.Want(6, Assign()), "");
+  EXPECT_EQ(d.Step(event::TasksGivenUp{absl::CancelledError("stopped")}),
+            "done 4 CANCELLED; done 5 CANCELLED");
+}
+
 // The newer coordinator does not know what an older one has left on the servers.
 TEST(CoreTasks, ALaterCoordinatorResetsTheServersOnce) {
   CoreDriver d(1, CoordinatorEpoch(2));

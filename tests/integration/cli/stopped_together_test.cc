@@ -4,6 +4,7 @@
 
 #include <functional>
 
+#include "absl/strings/str_split.h"
 #include "common/base/steady_now.h"
 #include "tests/integration/cli/restart.h"
 
@@ -58,6 +59,58 @@ TEST_F(StoppedTogetherTest, AJobThatEvaluatesAndPacksSteps) {
   const auto daemons = StartDaemons(address);
   EXPECT_EQ(Run(command), 0) << Output();
   ExpectWhole(Report(Path("cluster/report.json")));
+}
+
+// The stop comes at one moment or another of evaluations, of which there are many.
+TEST_F(StoppedTogetherTest, AnEvaluationOrItsCheckpoint) {
+  const std::string address = FreeAddress();
+  for (const size_t evaluations : {1, 3, 5}) {
+    SCOPED_TRACE(evaluations);
+    const auto command = Command(
+        EvaluatedJob("eval_every: {steps: 5}", "keep_best: {metric: rmse, count: 1}"), address);
+    const auto run = Start(command);
+    StopAll(run.get(), address, [&] {
+      const std::vector<std::string> parts = absl::StrSplit(Output(), "evaluated after ");
+      return parts.size() > evaluations;
+    });
+    MU_ASSERT_OK(RemoveTree(Path("cluster")));
+  }
+}
+
+// All steps are done, and nobody but the servers was needed any more.
+TEST_F(StoppedTogetherTest, TheLastCheckpoint) {
+  const std::string address = FreeAddress();
+  // Its checkpoint takes a while.
+  WriteText("job.yaml",
+            "name: large\n"
+            "data: {train: {format: csv, files: [data.csv], columns: [{name: user, kind: number}, "
+            "{name: item, kind: number}, {name: rating, kind: label, positive: [\"3.5\"]}]}}\n"
+            "model: {mlp: {features: [{column: user}, {column: item}], label_column: rating, "
+            "hidden: [2048, 2048]}}\n"
+            "optimizer: {sgd: {learning_rate: 0.01}}\n"
+            "training: {batch_size: 8, max_steps: 3}\n"
+            "checkpoint: {every: never}\n");
+  const auto command = Command(Path("job.yaml"), address);
+  constexpr int kMostTries = 20;  // the machine may be too quick
+  for (int tries = 0, code = 0; code != 143; ++tries) {
+    ASSERT_LT(tries, kMostTries) << "every checkpoint was complete before the stop";
+    MU_ASSERT_OK(RemoveTree(Path("cluster")));
+    const auto run = Start(command);
+    const auto daemons = StartDaemons(address);
+    EXPECT_TRUE(testing::Eventually([&] {
+      const auto files = ListDirectory(Path("cluster/checkpoints/ckpt-00000001"));
+      return files.ok() && !files->empty();
+    })) << Output();
+    // Whoever was quick has ended.
+    for (const auto& daemon : daemons) daemon->Kill(SIGTERM).IgnoreError();
+    run->Kill(SIGTERM).IgnoreError();
+    code = ExitOf(run.get());
+    ASSERT_TRUE(code == 0 || code == 143) << code << "\n" << Output();
+  }
+  EXPECT_EQ(Report(Path("cluster/report.json"))["status"], "stopped");
+  const auto daemons = StartDaemons(address);
+  EXPECT_EQ(Run(command), 0) << Output();
+  EXPECT_EQ(Report(Path("cluster/report.json"))["steps"], 3);
 }
 
 }  // namespace
