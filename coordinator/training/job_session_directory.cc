@@ -249,6 +249,8 @@ absl::Status JobSession::Save(RunReport* report) {
     Announce("workers or servers are gone: functions that wait are saved unfinished");
   MU_ASSIGN_OR_RETURN(report->checkpoint, TakeLast(report));
   unsaved_ = false;
+  if (last_evaluation_.has_value() && !trainer_->StillHolds(*last_evaluation_))
+    last_evaluation_.reset();
   trainer_->EndCheckpoints();
   return absl::OkStatus();
 }

@@ -177,6 +177,9 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
   trained_steps_ = restored_.manifest.position().steps();
   trained_since_ = false;
   history_ = TrainingHistory::Parse(restored_.user_state);
+  // What the checkpoint lacks runs again, also of what was evaluated.
+  measured_after_.reset();
+  if (restored_.manifest.position().functions().empty()) measured_after_ = ServersLost();
   return absl::OkStatus();
 }
 
@@ -284,7 +287,8 @@ absl::Status Trainer::Finish(FitResult* result) {
     }
   }
   // A server that is lost makes steps run again while the current values are read.
-  if (evaluated() && !evaluates_current_) result->last = history_.evaluations().back();
+  if (evaluated() && !evaluates_current_ && StillHolds(history_.evaluations().back()))
+    result->last = history_.evaluations().back();
   return RestoreBest(result);
 }
 

@@ -152,7 +152,7 @@ struct FitResult {
   bool stopped_early = false;
   std::vector<BestCheckpoint> best;  // of keep_best, the best first
   // Of the values that the servers have now, if they have been evaluated: not beside training with
-  // EvaluatedValues::kCurrent.
+  // EvaluatedValues::kCurrent. See Trainer::StillHolds.
   std::optional<Evaluation> last;
   // These are those of the best evaluation, not of the last step. False with a warning where its
   // checkpoint is gone or damaged by then.
@@ -188,6 +188,11 @@ class Trainer {
   // A checkpoint that holds all of it; its folder. FAILED_PRECONDITION without checkpoints, and
   // from on_checkpoint. `look` as Checkpointer::TakeWhole has it.
   absl::StatusOr<std::string> Save(const std::function<bool()>& look = nullptr);
+
+  // Whether FitResult::last is of the values that the servers have. No more where a server was lost
+  // since, unless the evaluation has a checkpoint: then steps run again, which ends with others.
+  // Ask after Save, which waits for such steps, and Evaluate again.
+  bool StillHolds(const Evaluation& last) const;
 
   // Whether the last Fit ended with the error of an evaluation.
   bool evaluation_failed() const { return evaluation_failed_; }
@@ -302,7 +307,10 @@ class Trainer {
   bool evaluation_failed_ = false;          // its error ends Fit
   bool rounds_ = false;                     // whether Fit trains in rounds
   std::unique_ptr<Beside> beside_;          // under way
-  bool taken_up_ = false;                   // it is one of a former coordinator
+  // How many servers were lost before the last evaluation of the current values; nullopt: they are
+  // not known to have those values.
+  std::optional<size_t> measured_after_;
+  bool taken_up_ = false;  // it is one of a former coordinator
   std::atomic<uint64_t> trained_steps_{0};
   bool trained_since_ = true;         // the last checkpoint that Fit has taken or restored
   std::optional<RunStatus> outcome_;  // of the last Fit; nullopt: the run may go on

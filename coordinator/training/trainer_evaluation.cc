@@ -131,6 +131,11 @@ size_t Trainer::ServersLost() const {
              [](const MemberFailure& failure) { return failure.role == pb::ROLE_PSSERVER; }));
 }
 
+bool Trainer::StillHolds(const Evaluation& last) const {
+  // Servers go back to its checkpoint, and nothing has been trained since.
+  return !last.checkpoint.empty() || measured_after_ == ServersLost();
+}
+
 // Of one state of the servers. Where one is lost meanwhile, training steps run again while the
 // evaluation reads; then it begins anew, from a checkpoint, after which nothing has to be repeated.
 absl::StatusOr<Evaluation> Trainer::EvaluateStill(std::string checkpoint) {
@@ -138,6 +143,7 @@ absl::StatusOr<Evaluation> Trainer::EvaluateStill(std::string checkpoint) {
     const size_t lost = ServersLost();
     MU_ASSIGN_OR_RETURN(Evaluation evaluation, Measure(/*cancel=*/false, stop_));
     evaluation.checkpoint = checkpoint;
+    measured_after_ = lost;
     if (!checkpoint.empty() || ServersLost() == lost) return evaluation;
     MU_ASSIGN_OR_RETURN(checkpoint, TakeCheckpoint());
     if (checkpoint.empty() && checkpointer_ != nullptr)

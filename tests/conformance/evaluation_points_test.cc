@@ -223,6 +223,59 @@ TEST_F(EvaluationPointsTest, AServerLostMeanwhileIsNoticedAfterManyOthers) {
   EXPECT_EQ(Sum(), 2 * kSum);
 }
 
+// Steps run again then, and where several workers push, other values come of them.
+TEST_F(EvaluationPointsTest, TheLastOneHoldsUntilAServerIsLost) {
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}));
+  ASSERT_TRUE(result.last.has_value());
+  ASSERT_THAT(result.last->checkpoint, IsEmpty());
+  EXPECT_TRUE(trainer.StillHolds(*result.last));
+  cluster_->KillServer(1);
+  MU_ASSERT_OK(cluster_->StartServer(1));
+  MU_ASSERT_OK(trainer.Save().status());
+  EXPECT_FALSE(trainer.StillHolds(*result.last));
+  Evaluation restored = *result.last;
+  restored.checkpoint = "ckpt-00000001";
+  EXPECT_TRUE(trainer.StillHolds(restored)) << "servers went back to these values";
+}
+
+// It is known from the job's checkpoint.
+TEST_F(EvaluationPointsTest, TheLastOneOfAContinuedJobHolds) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}).status());
+    MU_ASSERT_OK(trainer.Save().status());
+  }
+  Restart();
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}));
+  EXPECT_TRUE(result.last.has_value());
+}
+
+// Its steps run again since a server was lost, and the checkpoint lacks them.
+TEST_F(EvaluationPointsTest, TheLastOneOfAContinuedJobDoesNotHoldIfStepsRunAgain) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}).status());
+    for (const int worker : {0, 1}) cluster_->KillWorker(worker);
+    cluster_->KillServer(1);
+    MU_ASSERT_OK(cluster_->StartServer(1));
+    MU_ASSERT_OK_AND_ASSIGN(const std::string taken, trainer.checkpointer()->TakeNow());
+    MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(taken));
+    ASSERT_GT(manifest.position().functions_size(), 0);
+  }
+  for (const int worker : {0, 1}) MU_ASSERT_OK(cluster_->StartWorker(worker));
+  Restart();
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}));
+  EXPECT_FALSE(result.last.has_value());
+  EXPECT_THAT(result.evaluations, SizeIs(2));
+  EXPECT_EQ(Sum(), 2 * kSum);
+}
+
 // A record of the evaluation that cannot be read ends training only if something depends on it.
 TEST_F(EvaluationPointsTest, AnEvaluationThatFailsIsAWarning) {
   WriteFile(cluster_->directory() + "/bad.csv", "1\nx\n");
