@@ -151,7 +151,10 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
   MU_RETURN_IF_ERROR(PrepareKeptBest(options));
   // The job has gone on from a checkpoint with this state, and would do so again.
   if (has_restored_ && kept_ != nullptr) WarnOfMarks(kept_->Complete(history_));
-  return GoOnBeside();
+  MU_RETURN_IF_ERROR(GoOnBeside());
+  // Whether anything is left to train depends on it: it may be an improvement.
+  const bool stopped = stopping_.has_value() && stopping_->stopped();
+  return stopped ? TakeBeside(/*wait=*/true).status() : absl::OkStatus();
 }
 
 void Trainer::Begin() {
@@ -251,6 +254,9 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
     if (!failed_beside.ok()) evaluation_failed_ = false;
   }
   MU_ASSIGN_OR_RETURN(result.train, std::move(trained));
+  // A stop has ended the wait for it: whoever goes on with the job evaluates it.
+  if (loop.epochs == 0 && history_.pending().has_value() && AskedToStop(stop_))
+    result.train.stopped = true;
   MU_RETURN_IF_ERROR(failed_beside);
   has_restored_ = false;  // the next Fit goes on from here
   LookAtCluster(/*now=*/true);

@@ -313,6 +313,34 @@ TEST_P(ContinuedEvaluationsTest, WhatWasUnderWayIsGivenUpWithoutItsCheckpoint) {
   EXPECT_THAT(warnings[0], AllOf(HasSubstr("ckpt-00000000"), HasSubstr("given up")));
 }
 
+// So many evaluations without an improvement are known, and the next one, which was under way, is
+// one: as after a change of the job's early stopping.
+TEST_F(EvaluationBesideTest, AnImprovementThatWasUnderWayIsNotStoppedBefore) {
+  const EarlyStoppingOptions stopping = {.metric = "mae", .patience = 1, .restore_best = false};
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+    MU_ASSERT_OK_AND_ASSIGN(const std::string taken, trainer.Save());
+    EarlyStopping waits(stopping, {.best = 5, .best_steps = 2, .waits = 1});
+    ASSERT_TRUE(waits.stopped());
+    TrainingHistory history;
+    history.SetEarlyStopping(waits);
+    history.SetPending(PendingEvaluation{BaseName(taken), 10, 1});
+    c().SetUserState(history.ToString());
+    MU_ASSERT_OK(trainer.Save().status());
+  }
+  Restart();
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 2, .beside = true, .early_stopping = stopping}));
+  EXPECT_EQ(result.train.end.steps, 20u);
+  EXPECT_FALSE(result.stopped_early);
+  ASSERT_THAT(result.evaluations, SizeIs(2));
+  EXPECT_EQ(result.evaluations[0].steps, 10u);
+  EXPECT_EQ(result.evaluations[0].metrics.at("mae"), 2);
+  EXPECT_EQ(Sum(), 2 * kSum);
+}
+
 // One that was taken while functions ran has other values than those that were to be evaluated.
 TEST_F(EvaluationBesideTest, ACheckpointOfAMomentBeforeIsNotTakenForTheOneToEvaluate) {
   {
