@@ -38,6 +38,17 @@ std::optional<double> RecoverySeconds(const SoakRecord& record, const std::strin
   return at->second.recovery_seconds / static_cast<double>(at->second.recovered);
 }
 
+// Of the newest `window` of these runs that have one by this metric; NaN: none has.
+double QualityOf(const std::vector<const SoakRecord*>& runs, const std::string& metric,
+                 size_t window) {
+  std::vector<double> qualities;
+  for (auto run = runs.rbegin(); run != runs.rend() && qualities.size() < window; ++run) {
+    if ((*run)->metric == metric && std::isfinite((*run)->quality))
+      qualities.push_back((*run)->quality);
+  }
+  return qualities.empty() ? std::nan("") : Median(qualities);
+}
+
 std::optional<SoakBaseline> BaselineOf(const std::vector<SoakRecord>& records,
                                        const SoakRecord& run, const SoakLimits& limits) {
   std::vector<const SoakRecord*> before, after;
@@ -46,17 +57,15 @@ std::optional<SoakBaseline> BaselineOf(const std::vector<SoakRecord>& records,
       continue;
     (&record < &run ? before : after).push_back(&record);
   }
+  double quality = QualityOf(before, run.metric, limits.window);
+  if (!std::isfinite(quality)) quality = QualityOf(after, run.metric, limits.window);
   if (before.empty()) before = std::move(after);
   if (before.empty()) return std::nullopt;
   if (before.size() > limits.window)
     before.erase(before.begin(), before.end() - static_cast<long>(limits.window));
-  std::vector<double> seconds, qualities;
-  for (const SoakRecord* record : before) {
-    seconds.push_back(record->seconds);
-    if (std::isfinite(record->quality)) qualities.push_back(record->quality);
-  }
-  return SoakBaseline{Median(seconds), qualities.empty() ? std::nan("") : Median(qualities),
-                      before.back()->samples};
+  std::vector<double> seconds;
+  for (const SoakRecord* record : before) seconds.push_back(record->seconds);
+  return SoakBaseline{Median(seconds), quality, before.back()->samples};
 }
 
 // How much worse a value is than another, by the metric. 0: that cannot be said.
@@ -92,8 +101,11 @@ void AgainstBefore(const std::vector<SoakRecord>& records, const SoakLimits& lim
         [&, role = role](const SoakRecord& record) { return RecoverySeconds(record, role); },
         limits.recovery, static_cast<double>(losses.recovered), limits.cost * run.seconds);
   }
+  // By another metric they are other numbers.
   const std::vector<double> qualities =
-      Earlier(records, run, limits.window, [](const SoakRecord& record) { return record.quality; });
+      Earlier(records, run, limits.window, [&](const SoakRecord& record) {
+        return record.metric == run.metric ? std::optional<double>(record.quality) : std::nullopt;
+      });
   if (qualities.size() < limits.least) return;
   if (const double lost = Lost(run.metric, run.quality, Median(qualities)); lost > limits.quality) {
     verdict->worse.push_back(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
@@ -52,7 +53,7 @@ std::string LossesOf(const SoakRecord& run) {
 }
 
 std::string PlotOf(const Verdicts& runs, const std::string& title,
-                   double (*value)(const SoakVerdict&)) {
+                   const std::function<double(const SoakVerdict&)>& value) {
   std::vector<PlotPoint> points;
   for (const SoakVerdict* verdict : runs) {
     PlotPoint& point = points.emplace_back();
@@ -189,8 +190,9 @@ std::string SectionOf(const Verdicts& runs, const std::optional<SoakPrices>& pri
                   "</p>\n",
                   PlotOf(runs, "seconds", [](const SoakVerdict& v) { return v.run->seconds; }));
   if (!newest.run->metric.empty())
-    absl::StrAppend(&html, PlotOf(runs, newest.run->metric,
-                                  [](const SoakVerdict& v) { return v.run->quality; }));
+    absl::StrAppend(&html, PlotOf(runs, newest.run->metric, [&](const SoakVerdict& v) {
+      return v.run->metric == newest.run->metric ? v.run->quality : std::nan("");
+    }));
   absl::StrAppend(&html, "\n", LossesTable(runs), KindsTable(runs));
   if (prices.has_value()) absl::StrAppend(&html, CostTable(runs, *prices));
   return html + RunsTable(runs);

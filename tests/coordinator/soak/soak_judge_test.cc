@@ -75,6 +75,26 @@ TEST(SoakJudge, QualityIsJudgedByTheMetricsBetterSide) {
   EXPECT_THAT(Last(records).worse, ElementsAre("income.rmse: 0.9000, undisturbed 0.8000"));
 }
 
+// Who soaks has named another one since.
+TEST(SoakJudge, QualitiesByOtherMetricsAreNotCompared) {
+  const auto by = [](SoakRecord record, const std::string& metric) {
+    record.metric = metric;
+    return record;
+  };
+  const SoakRecord run = by(Disturbed(150, 0.5), "logloss");
+  std::vector<SoakRecord> records = {Calm(100, 0.3), Disturbed(150, 0.3), Disturbed(150, 0.3),
+                                     Disturbed(150, 0.3), run};
+  EXPECT_THAT(Last(records).worse, IsEmpty());
+  EXPECT_DOUBLE_EQ(Last(records).slowdown, 1.5) << "time is time";
+  EXPECT_DOUBLE_EQ(Last(records).quality_lost, 0);
+  records.insert(records.begin(), by(Calm(100, 0.3), "logloss"));
+  EXPECT_THAT(Last(records).worse, ElementsAre("logloss: 0.5000, undisturbed 0.3000"))
+      << "the newest undisturbed run has another metric";
+  records[2].metric = records[3].metric = records[4].metric = "logloss";
+  EXPECT_THAT(Last(records).worse, ElementsAre("logloss: 0.5000, undisturbed 0.3000",
+                                               HasSubstr("worse than the median of the 3 before")));
+}
+
 TEST(SoakJudge, AMetricWithoutAValueIsTold) {
   SoakRecord run = Disturbed(100, std::nan(""));
   EXPECT_THAT(Last({Calm(), run}).worse, ElementsAre(HasSubstr("no value of auc")));

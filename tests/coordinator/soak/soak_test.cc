@@ -188,6 +188,14 @@ TEST(SoakPage, ShowsTheLongestRecoveryBesideTheMean) {
               HasSubstr("<td>worker</td><td>12</td><td>2.00 s</td><td></td>"));
 }
 
+TEST(SoakPage, PlotsTheNewestRunsMetricOnly) {
+  std::vector<SoakRecord> records = {testing::Calm(100, 0.71234), testing::Calm(100, 0.61234)};
+  EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt), HasSubstr(": 0.71234"));
+  records[1].metric = "logloss";
+  EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt),
+              AllOf(Not(HasSubstr("0.71234")), HasSubstr(": 0.61234")));
+}
+
 TEST(SoakPage, ShowsLossesByKind) {
   std::vector<SoakRecord> records = {testing::Calm(), testing::Disturbed(), testing::Disturbed()};
   records[2].failures[0].recovered_ms = 500;
