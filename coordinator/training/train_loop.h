@@ -95,7 +95,10 @@ struct TrainResult {
   double seconds = 0;      // without those of TrainOptions::evaluate
   // Mean over the last epoch of which a result came, weighted by samples. Where a job was continued
   // in the middle of an epoch, results that came while the checkpoint was taken may be missing, or
-  // count twice: at most those of the functions that were in flight.
+  // count twice: at most those of the functions that were in flight. Where a server had been lost
+  // before, and its steps were still being repeated when that checkpoint was taken, the results of
+  // all steps that were still to be repeated count twice: their functions are continued, and the
+  // losses that the checkpoint lists have them already. `steps` and `samples` count each once.
   double last_epoch_loss = 0;
   std::vector<EpochLoss> epochs;  // the same for each, the newest 1,000; also of a continued job
   uint32_t epochs_begun = 0;
