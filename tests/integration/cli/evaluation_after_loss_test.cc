@@ -49,11 +49,11 @@ TEST_F(EvaluationAfterLossTest, AServerThatDiesWhileItIsSaved) {
     if (const pid_t server = Server(run); server != 0) ::kill(server, SIGKILL);
     ASSERT_EQ(ExitOf(process.get()), 0) << Output();
     const nlohmann::json report = Report(run + "/report.json");
-    repeated = report["failure_totals"]["steps_repeated"] > 0;
+    repeated = report["failure_totals"]["steps_repeated"].get<uint64_t>() > 0;
     ASSERT_EQ(Run({"eval", job, "--local", "--workers=1", "--ps=2", "--job_dir=" + run}), 0)
         << Output();
     const nlohmann::json saved = Report(run + "/eval_report.json");
-    ASSERT_GT(report["eval"]["examples"], 0);
+    ASSERT_GT(report["eval"]["examples"].get<uint64_t>(), 0u);
     for (const auto& [name, value] : saved["eval"].items()) {
       SCOPED_TRACE(name);
       ASSERT_EQ(value.is_null(), report["eval"][name].is_null());
