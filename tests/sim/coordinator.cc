@@ -141,7 +141,8 @@ void Coordinator::Step(Event event) {
       std::visit([this](auto& a) { Do(a); }, action);
     }
     if (in_a_round && core_.cancelling() && !was_cancelling) Saw("error in a decided round");
-    CheckGroups(about_group && !error_waits_, was_cancelling);
+    // A worker that is free again may find that its own data has ended.
+    CheckGroups(about_group && !error_waits_ && !cluster_->scenario().per_worker, was_cancelling);
     // An error of training waits for the ends of what its worker had begun before, also in groups.
     if (run_failed) error_waits_ = true;
     if (core_.cancelling()) error_waits_ = false;
