@@ -192,8 +192,12 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   trained_since_ = true;
   begun_ = false;
   patience_ = std::make_unique<StopPatience>(coordinator_, options.stop, TrainOptions().patience);
+  const RoundRules rounds = coordinator_->runtime().rounds();
   const absl::Status prepared = Prepare(options);
   absl::StatusOr<FitResult> result = prepared.ok() ? FitPrepared(options) : prepared;
+  // Nothing was restored or scheduled by the rules of what was refused.
+  if (!begun_ && !has_restored_ && coordinator_->runtime().rounds() != rounds)
+    coordinator_->SynchronousRounds(rounds).IgnoreError();
   if (prepared.ok() && evaluation_failed_) SaveAfterError();
   const std::optional<RunStatus> outcome = OutcomeOf(result);
   // Options that are refused say nothing of the run.

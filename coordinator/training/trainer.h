@@ -177,8 +177,9 @@ class Trainer {
   // with the job evaluates the same values again (of kCurrent, those of then), unless training
   // stood still for one by time. FAILED_PRECONDITION and INVALID_ARGUMENT as Train,
   // and for options that do not go together; FAILED_PRECONDITION also where the folder holds
-  // checkpoints that the job would continue from and functions were scheduled before, an
-  // evaluation's as well. Takes no checkpoint at the end: see Save.
+  // checkpoints that the job would continue from and functions that only read, such as an
+  // evaluation's, were scheduled before. One that changes variables or tables has begun the job:
+  // Fit goes on from that and continues no checkpoint. Takes no checkpoint at the end: see Save.
   absl::StatusOr<FitResult> Fit(const FitOptions& options);
   // The whole evaluation set, each record once. CANCELLED if `stop` asks for it.
   absl::StatusOr<Evaluation> Evaluate(const std::atomic<int>* stop = nullptr);

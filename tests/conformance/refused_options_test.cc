@@ -113,6 +113,10 @@ TEST_F(RefusedOptionsTest, WhatIsKeptStaysThoughNothingIsLeftToTrain) {
   ASSERT_TRUE(IsKept(best));
   EXPECT_THAT(trainer.Fit({.epochs = 2}),
               StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("nothing is left to do")));
+  // Nor do the rounds stay that it asked for.
+  EXPECT_THAT(trainer.Fit({.epochs = 2, .sync = RoundRules{.replicas = 2}}),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("nothing is left to do")));
+  EXPECT_FALSE(c().runtime().rounds().on());
   EXPECT_TRUE(IsKept(best));
 }
 

@@ -252,6 +252,11 @@ TEST_F(TrainerCallbacksTest, StepsAreThoseOfTheJobInTheNextFitAsWell) {
     testing::WaitWhile([&] { return trainer.checkpointer()->taken() == taken; });
     MU_ASSERT_OK(trainer.Save().status());  // none is due now
   }
+  // The data begins again, and the steps with it.
+  MU_ASSERT_OK(c().StartEpoch(data_, 0));
+  const uint64_t taken = trainer.checkpointer()->taken();
+  MU_ASSERT_OK(trainer.Fit({.epochs = 2}).status());
+  testing::WaitWhile([&] { return trainer.checkpointer()->taken() == taken; });
 }
 
 // The next Fit goes on with what the first one has trained, not with what was restored before it.
