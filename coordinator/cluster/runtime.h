@@ -294,13 +294,7 @@ class Runtime {
   void Deliver(FunctionId function, const pb::StepResult& step, FunctionResult::Step values)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
 
-  struct Installation {
-    std::shared_ptr<WorkerLink> link;
-    Catalog::Delta delta;
-    std::string context;  // with which each request begins
-    size_t sent = 0;      // parts
-    uint64_t began_ns = 0;
-  };
+  struct Installation;  // see runtime_install.cc
   void InstallNext(const std::shared_ptr<Installation>& installation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void OnInstalled(const std::shared_ptr<Installation>& installation, const absl::Status& status)

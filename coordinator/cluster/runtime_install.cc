@@ -6,6 +6,15 @@
 
 namespace mu {
 
+// One that is under way.
+struct Runtime::Installation {
+  std::shared_ptr<WorkerLink> link;
+  Catalog::Delta delta;
+  std::string context;  // with which each request begins
+  size_t sent = 0;      // parts
+  uint64_t began_ns = 0;
+};
+
 void Runtime::ChangeCatalog(const std::function<void(Catalog&)>& change) {
   loop_.Ask([&] {
     loop_.AssertHeld();
