@@ -1,12 +1,14 @@
 #include "coordinator/core/file_scan.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace mu {
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(100), kMostPause = absl::Seconds(5);
 constexpr int kMostAnswers = 10;  // that a file was not counted
+constexpr size_t kMostOpen = 8;   // files that a worker looks through at once
 
 }  // namespace
 
@@ -16,14 +18,25 @@ std::vector<FileScan::Given> FileScan::Give(const std::vector<WorkerId>& workers
     const uint32_t file = *next++;  // it may go
     const File& missing = missing_.at(file);
     if (now < missing.not_before) continue;
-    size_t chosen = turn_++;
+    // The next one that has not failed at it, or else the next one; an answer makes room.
+    const size_t turn = turn_++;
+    std::optional<WorkerId> chosen;
+    bool full = true, waits = false;
     for (size_t i = 0; i < workers.size(); ++i) {
-      if (missing.failed_by.contains(workers[(chosen + i) % workers.size()])) continue;
-      chosen += i;
-      break;
+      const WorkerId worker = workers[(turn + i) % workers.size()];
+      const bool failed = missing.failed_by.contains(worker);
+      if (const auto reader = readers_.find(worker);
+          reader != readers_.end() && reader->second.open.size() >= kMostOpen) {
+        waits |= !failed;
+        continue;
+      }
+      full = false;
+      if (!chosen.has_value() || !failed) chosen = worker;
+      if (!failed) break;
     }
-    const WorkerId worker = workers[chosen % workers.size()];
-    Open(file, worker, now, &given[worker]);
+    if (full) break;
+    if (waits && missing.failed_by.contains(*chosen)) continue;
+    Open(file, *chosen, now, &given[*chosen]);
   }
   std::vector<Given> all;
   for (auto& [worker, its] : given) all.push_back(std::move(its));

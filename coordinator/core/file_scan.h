@@ -31,8 +31,8 @@ class FileScan {
     std::vector<uint32_t> files;
     bool helps = false;  // another worker has not answered for them
   };
-  // What these workers are to look through from now on: in turns, and where possible each file by
-  // one that has not failed with it.
+  // What these workers are to look through from now on: in turns, a few at once, and where possible
+  // each file by one that has not failed with it.
   std::vector<Given> Give(const std::vector<WorkerId>& workers, absl::Time now);
   // False: another worker's answer came before.
   bool Counted(uint32_t file, WorkerId worker, absl::Time now);

@@ -55,6 +55,27 @@ class FileScanTest : public ::testing::Test {
   absl::Time now_ = absl::UnixEpoch();
 };
 
+// A worker has a thread for each file that it looks through.
+TEST(FileScan, AWorkerHasAFewAtOnce) {
+  std::vector<uint32_t> files(20);
+  std::iota(files.begin(), files.end(), 0u);
+  FileScan scan(files, kPatience);
+  absl::Time now = absl::UnixEpoch();
+  const auto give = [&] {
+    std::vector<std::string> texts;
+    for (const FileScan::Given& given : scan.Give({WorkerId(1), WorkerId(4)}, now))
+      texts.push_back(absl::StrCat(given.worker.value(), ": ", absl::StrJoin(given.files, " ")));
+    return absl::StrJoin(texts, "; ");
+  };
+  EXPECT_EQ(give(), "1: 0 2 4 6 8 10 12 14; 4: 1 3 5 7 9 11 13 15");
+  EXPECT_EQ(give(), "") << "both have enough";
+  EXPECT_TRUE(scan.Counted(7, WorkerId(4), now));
+  EXPECT_EQ(give(), "4: 16");
+  MU_ASSERT_OK(scan.Failed(0, WorkerId(1), kBroken, now));
+  now += absl::Seconds(1);
+  EXPECT_EQ(give(), "1: 17") << "the other one may count 0";
+}
+
 TEST_F(FileScanTest, FilesAreShared) {
   EXPECT_EQ(Give({}), "") << "nobody is there yet";
   EXPECT_EQ(scan_.alarm(now_), absl::InfiniteFuture()) << "nor is there anything to wait for";
