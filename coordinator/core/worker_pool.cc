@@ -43,7 +43,9 @@ void WorkerPool::Set(WorkerId worker, const State& state) {
   if (group.free.empty()) group.free.resize(most_in_flight_);
   ++group.workers;
   group.in_flight += place.in_flight;
-  if (place.in_flight < most_in_flight_) group.free[place.in_flight].insert(worker);
+  if (place.in_flight >= most_in_flight_) return;
+  group.free[place.in_flight].insert(worker);
+  ++with_room_;
 }
 
 void WorkerPool::Remove(WorkerId worker) {
@@ -56,12 +58,16 @@ void WorkerPool::Remove(WorkerId worker) {
 void WorkerPool::Leave(WorkerId worker, const Place& place) {
   const auto it = groups_.find(place.of);
   Group& group = it->second;
-  if (place.in_flight < most_in_flight_) group.free[place.in_flight].erase(worker);
+  if (place.in_flight < most_in_flight_) {
+    group.free[place.in_flight].erase(worker);
+    --with_room_;
+  }
   group.in_flight -= place.in_flight;
   if (--group.workers == 0) groups_.erase(it);
 }
 
 std::optional<WorkerId> WorkerPool::Pick(size_t queued, const std::vector<WorkerId>& avoid) const {
+  if (with_room_ == 0) return std::nullopt;  // at high rates two of three calls find nobody
   struct Few {
     size_t workers = 0;
     size_t in_flight = 0;

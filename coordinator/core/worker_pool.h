@@ -60,6 +60,7 @@ class WorkerPool {
   void Leave(WorkerId worker, const Place& place);
 
   const size_t most_in_flight_;
+  size_t with_room_ = 0;           // workers that may have more
   std::map<Class, Group> groups_;  // none is empty
   absl::flat_hash_map<WorkerId, Place> places_;
 };
