@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -16,6 +17,9 @@ namespace {
 constexpr absl::Duration kTraceInterval = absl::Seconds(1);
 constexpr absl::Duration kTimersInterval = absl::Seconds(2);
 constexpr absl::Duration kTimeout = absl::Seconds(2);
+// Processes that are asked at the same time. One that hangs holds the others up for the timeout at
+// most.
+constexpr size_t kAtOnce = 32;
 // That no longer answer: one that comes back after so many others were lost would count twice.
 constexpr size_t kMostGone = 256;
 
@@ -101,21 +105,44 @@ void TelemetryCollector::Poll(bool last) {
                        absl::StrCat("psserver ", server.index), "/muster.PsServer/GetTelemetry",
                        coordinator_->runtime().ChannelTo(server.address)});
   }
-  for (const Target& target : targets) {
-    if (MutexLock lock(&mutex_); stopping_ && !last) return;
-    // An answer without spans is quick: it tells the clock best.
-    for (const bool drain : {trace_, false}) {
-      request.set_drain_spans(drain);
-      const uint64_t asked = NowNs();
-      auto reply =
-          Call<pb::TelemetryReply>(*target.channel, target.method, request, {.timeout = kTimeout});
-      if (reply.ok()) {
-        Store(target.key, target.name, *std::move(reply), asked, NowNs());
-      } else {
-        MU_LOG(DEBUG, "telemetry of {}: {}", target.name, reply.status());
+  struct Asked {
+    const uint64_t asked_ns = NowNs();
+    uint64_t answered_ns = 0;
+    absl::StatusOr<pb::TelemetryReply> reply;
+    Notification done;
+  };
+  // An answer without spans is quick: it tells the clock best.
+  for (const bool drain : {trace_, false}) {
+    request.set_drain_spans(drain);
+    std::vector<Target> answered;
+    for (size_t begin = 0; begin < targets.size(); begin += kAtOnce) {
+      if (MutexLock lock(&mutex_); stopping_ && !last) return;
+      const size_t end = std::min(targets.size(), begin + kAtOnce);
+      std::vector<std::shared_ptr<Asked>> calls;
+      for (size_t i = begin; i < end; ++i) {
+        const auto call = calls.emplace_back(std::make_shared<Asked>());
+        CallAsync<pb::TelemetryReply>(*targets[i].channel, targets[i].method, request,
+                                      {.timeout = kTimeout},
+                                      [call](absl::StatusOr<pb::TelemetryReply> reply) {
+                                        call->answered_ns = NowNs();
+                                        call->reply = std::move(reply);
+                                        call->done.Notify();
+                                      });
       }
-      if (!reply.ok() || !drain) break;
+      for (size_t i = begin; i < end; ++i) {
+        Asked& call = *calls[i - begin];
+        call.done.Wait();
+        const Target& target = targets[i];
+        if (call.reply.ok()) {
+          Store(target.key, target.name, *std::move(call.reply), call.asked_ns, call.answered_ns);
+          answered.push_back(target);
+        } else {
+          MU_LOG(DEBUG, "telemetry of {}: {}", target.name, call.reply.status());
+        }
+      }
     }
+    if (!drain) break;
+    targets = std::move(answered);
   }
   request.set_drain_spans(trace_);
   pb::TelemetryReply own = Telemetry::Process().ToReply(request);
