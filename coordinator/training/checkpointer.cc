@@ -75,8 +75,9 @@ bool Checkpointer::Due() {
   if (Requests() != answered_) return true;
   if (SteadyNow() - last_time_ >= options_.every) return true;
   const uint64_t steps = Steps();
-  last_steps_ = std::min(last_steps_, steps);  // the data may have begun again
-  if (options_.every_steps > 0 && steps >= last_steps_ + options_.every_steps) return true;
+  // Fewer than at the last one: the data has begun again.
+  const uint64_t since = steps < last_steps_ ? steps : steps - last_steps_;
+  if (options_.every_steps > 0 && since >= options_.every_steps) return true;
   if (retry_.Due(SteadyNow(), coordinator_->runtime().updates_paused())) return true;
   const Runtime& runtime = coordinator_->runtime();
   return SteadyNow() - last_time_ >= kBetween &&
