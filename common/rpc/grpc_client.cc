@@ -1,5 +1,6 @@
 #include "common/rpc/grpc_client.h"
 
+#include <grpc/support/time.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
 
@@ -8,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "common/base/error_kind.h"
 #include "common/env/nobody_listens.h"
 #include "common/rpc/grpc_bytes.h"
@@ -28,8 +29,12 @@ struct CallBase : Base {
         method(std::move(method)),
         timeout(options.timeout),
         active(std::move(active)) {
-    if (timeout != absl::InfiniteDuration())
-      context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    // By the clock that nobody sets.
+    if (timeout != absl::InfiniteDuration()) {
+      context.set_deadline(
+          gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                       gpr_time_from_nanos(absl::ToInt64Nanoseconds(timeout), GPR_TIMESPAN)));
+    }
   }
   void Cancel() override { context.TryCancel(); }
 
