@@ -1,5 +1,7 @@
 #include "coordinator/core/file_scan.h"
 
+#include <numeric>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/error_kind.h"
