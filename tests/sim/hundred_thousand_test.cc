@@ -36,14 +36,17 @@ constexpr FailedOnce kFailedOnce[] = {
 
 // A push is partly inherited if only some of the cuts that its partitions come from contain it.
 // Functions of several steps train in rounds in one of twenty histories, and in one of ten of these
-// a worker is killed, at any time. A second error meets the first within some milliseconds.
+// a worker is killed, at any time. A second error meets the first within some milliseconds, and a
+// server that leaves a round that is being committed.
 constexpr absl::string_view kRare[] = {"push partly inherited", "packed contributor dies",
-                                       "second error dropped"};
+                                       "second error dropped", "leave in a decided round"};
 // In some histories of 100,000, or in none. A worker answers a cancellation when no push of it is
 // on its way, so a fence waits only for those of workers that cannot be reached; tests of the
 // server's core hold what happens then. A round is skipped when rounds were switched off and on
-// again, in some milliseconds; CoreRoundsChange holds that.
-constexpr absl::string_view kPerhapsNever[] = {"fence waits", "server lost in an empty commit"};
+// again, in some milliseconds; CoreRoundsChange holds that. The simulated program is never stopped
+// while it waits for servers; CoreTasks holds what happens to its tasks then.
+constexpr absl::string_view kPerhapsNever[] = {"fence waits", "server lost in an empty commit",
+                                               "TasksGivenUp"};
 
 template <size_t n>
 bool IsOneOf(const absl::string_view (&names)[n], const std::string& name) {
