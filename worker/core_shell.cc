@@ -287,21 +287,24 @@ void CoreShell::Drain(absl::Duration patience, absl::Duration most) {
     return true;
   });
   while (true) {
-    bool leave = false;
+    // The run's end takes the run from a thread that has not taken the step yet, and overtakes
+    // results that a thread is about to send.
+    const auto may_leave = [&]() ABSL_NO_THREAD_SAFETY_ANALYSIS {  // mutex_ is held
+      return core_.may_leave_step() && sending_ == 0 && !next_.has_value();
+    };
+    bool over = false;
     {
       MutexLock lock(&mutex_);
       if ((core_.idle() || core_.left_step()) && sending_ == 0) return;
-      if (SteadyNow() >= until) return;
-      // The run's end takes the run from a thread that has not taken the step yet, and overtakes
-      // results that a thread is about to send.
-      leave = core_.may_leave_step() && sending_ == 0 && !next_.has_value();
-      if (!leave && WaitForAlarm(until)) continue;
+      over = SteadyNow() >= until;
+      if (!over && !may_leave() && WaitForAlarm(until)) continue;
     }
     Decide([&](WorkerCore& core, WorkerActions* actions) {
-      core.Tick(SteadyNow(), actions);
-      if (leave) core.LeaveStep(actions);
+      core.Tick(SteadyNow(), actions);  // the patience may end with all of the time
+      if (may_leave()) core.LeaveStep(actions);
       return true;
     });
+    if (over) return;
   }
 }
 
