@@ -315,6 +315,17 @@ inline absl::Status Typed(pb::ErrorKind kind, pb::Role role = pb::ROLE_WORKER, u
   return WithDetail(absl::FailedPreconditionError("typed"), detail);
 }
 
+// The first server says how full its memory of applied pushes is.
+inline std::string ReportMemory(CoreDriver& d, uint64_t percent) {
+  event::Heartbeat beat;
+  beat.request.set_job(7);
+  beat.request.set_role(pb::ROLE_PSSERVER);
+  beat.request.set_incarnation(100);
+  beat.request.set_applied_bytes(percent);
+  beat.request.set_most_applied_bytes(100);
+  return d.Step(beat);
+}
+
 // The newest attempt at what is asked of servers that the last event began.
 inline uint64_t Attempt(const CoreDriver& d) {
   uint64_t attempt = 0;

@@ -284,16 +284,6 @@ CallError Full() {
   return full;
 }
 
-std::string ReportMemory(CoreDriver& d, uint64_t percent) {
-  event::Heartbeat beat;
-  beat.request.set_job(7);
-  beat.request.set_role(pb::ROLE_PSSERVER);
-  beat.request.set_incarnation(100);
-  beat.request.set_applied_bytes(percent);
-  beat.request.set_most_applied_bytes(100);
-  return d.Step(beat);
-}
-
 // What follows the end of a checkpoint.
 std::string Checkpoint(CoreDriver& d, uint64_t number) {
   d.Want(10 + number, {.kind = ServerTask::Kind::kSave});

@@ -160,16 +160,6 @@ ServerTask AssignNowOrNever() {
   return task;
 }
 
-std::string ReportMemory(CoreDriver& d, uint64_t percent) {
-  event::Heartbeat beat;
-  beat.request.set_job(7);
-  beat.request.set_role(pb::ROLE_PSSERVER);
-  beat.request.set_incarnation(100);
-  beat.request.set_applied_bytes(percent);
-  beat.request.set_most_applied_bytes(100);
-  return d.Step(beat);
-}
-
 TEST(CoreTasks, AnAssignmentThatAServerHasNoRoomForEndsIfNothingMakesRoom) {
   CoreDriver d;
   d.Serve(0);
