@@ -63,6 +63,19 @@ TEST_F(WorkerRunTest, AFunctionRunAgainChangesNothing) {
   EXPECT_EQ(Steps(cluster_), 6) << "another call of the function is another function id";
 }
 
+// The coordinator packs steps by that (StepPacer).
+TEST_F(WorkerRunTest, ARunsFirstStepTellsTheTimeSinceTheRunBefore) {
+  const auto gaps_of = [&](uint64_t function) {
+    auto run = cluster_.Start(cluster_.MakeRun(function, function_, 3));
+    MU_EXPECT_OK(run->Wait());
+    std::vector<uint32_t> gaps;
+    for (const auto& step : run->steps()) gaps.push_back(step.gap_us());
+    return gaps;
+  };
+  EXPECT_THAT(gaps_of(1), ::testing::ElementsAre(0, 0, 0)) << "there was none before";
+  EXPECT_THAT(gaps_of(2), ::testing::ElementsAre(::testing::Gt(0u), 0, 0));
+}
+
 TEST_F(WorkerRunTest, ResumesAtAStep) {
   auto request = cluster_.MakeRun(1, function_, 3);
   request.set_first_step(2);
