@@ -165,9 +165,11 @@ void LocalDaemons::Supervise() {
       if (!exited && SteadyNow() < wake)
         changed_.WaitFor(&mutex_, std::min(wake - SteadyNow(), absl::Seconds(60)));
       if (stopping_) return;
-      for (auto& daemon : daemons_) {
+      for (auto& daemon : daemons_)
         if (daemon->exited) HandleExit(*daemon, &calls);
-        if (SteadyNow() < daemon->restart_at) continue;
+      for (auto& daemon : daemons_) {
+        // An end is told before another one takes the place: in the next round then.
+        if (!calls.empty() || SteadyNow() < daemon->restart_at) continue;
         ended.push_back(std::move(daemon->process));
         if (const absl::Status started = StartDaemon(*daemon); !started.ok()) {
           MU_LOG(ERROR, "{} could not be started again: {}", daemon->name, started);

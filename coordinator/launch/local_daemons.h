@@ -30,7 +30,7 @@ struct LocalDaemonsOptions {
   bool restart_workers = true;
   bool restart_servers = true;
   // A daemon's process has ended; `message` says how, with its last lines. On a thread of the
-  // supervisor.
+  // supervisor, before another process takes its place.
   std::function<void(int64_t pid, const std::string& message)> died;
   // Whether the process belongs to the cluster (again).
   std::function<bool(int64_t pid)> is_member;

@@ -21,6 +21,7 @@
 namespace mu {
 namespace {
 
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 class LocalDaemonsTest : public ::testing::Test {
@@ -45,7 +46,10 @@ class LocalDaemonsTest : public ::testing::Test {
     options.workers = 1;
     options.ps = 0;
     options.coordinator = "127.0.0.1:1";
-    options.died = [this](int64_t, const std::string&) { ++died_; };
+    options.died = [this](int64_t, const std::string&) {
+      EXPECT_THAT(daemons_->Processes(), IsEmpty()) << "another one was started before";
+      ++died_;
+    };
     options.cannot_start = [](absl::Status error) { ADD_FAILURE() << error; };
     MU_ASSERT_OK_AND_ASSIGN(daemons_, LocalDaemons::Start(std::move(options)));
     // One that ends before it has ever served is another matter.
