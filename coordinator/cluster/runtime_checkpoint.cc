@@ -91,9 +91,8 @@ void Runtime::Do(action::WriteManifest& a) {
   }
   work_.Add([this, number = a.checkpoint, state = saving_] {
     ScopedSpan span(options_.telemetry, "checkpoint_manifest");
-    const absl::Status written = IsSuperseded()
-                                     ? absl::AbortedError("a newer coordinator has taken over")
-                                     : mu::WriteManifest(state->folder, state->manifest);
+    if (IsSuperseded()) return;  // the core has aborted the checkpoint
+    const absl::Status written = mu::WriteManifest(state->folder, state->manifest);
     loop_.Post([this, number, state, written] {
       loop_.AssertHeld();
       // Servers may go back to it from the commit on.

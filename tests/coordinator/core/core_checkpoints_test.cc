@@ -67,5 +67,15 @@ TEST(CoreCheckpoints, ResultsThatComeWhileServersSaveAreNotInTheCheckpoint) {
             "from 1: restore 0");
 }
 
+// Shells say so instead of writing the manifest.
+TEST(CoreCheckpoints, ANewerCoordinatorEndsTheCheckpointThatIsUnderWay) {
+  CoreDriver d;
+  d.Serve(1);
+  SaveUpToTheManifest(&d);
+  EXPECT_THAT(d.Step(event::EpochSeen{CoordinatorEpoch(2)}),
+              ::testing::StartsWith("aborted 1; done 2 ABORTED; interrupt"));
+  EXPECT_EQ(d.Step(event::ManifestWritten{kFirst}), "") << "it counts for nothing";
+}
+
 }  // namespace
 }  // namespace mu
