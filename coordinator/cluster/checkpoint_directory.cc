@@ -73,30 +73,25 @@ absl::Status RemoveCheckpoint(const std::string& path) {
   return RemoveTree(path);
 }
 
-absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent) {
+absl::StatusOr<std::vector<ListedCheckpoint>> ListCheckpointFolders(const std::string& parent) {
   MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, NumbersIn(parent, kPrefix));
-  std::vector<std::string> failed, since;  // since the last complete one
-  for (const uint64_t number : numbers) {
-    since.push_back(Path(parent, number));
-    MU_ASSIGN_OR_RETURN(const bool complete, IsComplete(since.back()));
-    if (!complete) continue;
-    since.pop_back();
-    failed.insert(failed.end(), since.begin(), since.end());
-    since.clear();
-  }
-  return failed;
-}
-
-absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent) {
-  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, NumbersIn(parent, kPrefix));
-  std::vector<std::string> complete;
+  std::vector<ListedCheckpoint> folders;
   for (const uint64_t number : numbers) {
     const std::string path = Path(parent, number);
     if (!DirectoryExists(path)) continue;  // somebody else's file, or just removed
-    MU_ASSIGN_OR_RETURN(const bool found, IsComplete(path));
-    if (found) complete.push_back(path);
+    MU_ASSIGN_OR_RETURN(const bool complete, IsComplete(path));
+    folders.push_back({path, complete});
   }
-  return complete;
+  return folders;
+}
+
+absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent) {
+  MU_ASSIGN_OR_RETURN(const auto folders, ListCheckpointFolders(parent));
+  std::vector<std::string> paths;
+  for (const auto& [path, complete] : folders) {
+    if (complete) paths.push_back(path);
+  }
+  return paths;
 }
 
 absl::StatusOr<std::vector<std::string>> CheckpointsAt(const std::string& path) {

@@ -26,10 +26,13 @@ absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent);
 absl::Status EmptyCheckpointDirectory(const std::string& path);
 // Deletes a folder, the manifest first: what is left if that is broken off is no checkpoint.
 absl::Status RemoveCheckpoint(const std::string& path);
-// Folders without a manifest that are older than the newest complete checkpoint: nobody will
-// complete them.
-absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent);
-// Complete ones, oldest first.
+struct ListedCheckpoint {
+  std::string path;
+  bool complete = false;
+};
+// Oldest first. Not what is somebody else's file.
+absl::StatusOr<std::vector<ListedCheckpoint>> ListCheckpointFolders(const std::string& parent);
+// The complete ones.
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent);
 
 // What a user means by a path, oldest first: a checkpoint itself, or all complete ones of a run's

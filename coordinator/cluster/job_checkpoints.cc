@@ -6,13 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/followed_checkpoints.h"
 #include "coordinator/cluster/kept_checkpoint.h"
-#include "coordinator/core/checkpoint_rules.h"
 
 namespace mu {
 namespace {
@@ -86,27 +84,25 @@ std::optional<pb::InitializerProto> JobCheckpoints::InitializerOf(const std::str
 
 void JobCheckpoints::StartFresh() {
   MutexLock lock(&mutex_);
-  starts_fresh_ = true;
+  claim_.StartFresh();
 }
 
 bool JobCheckpoints::starts_fresh() const {
   MutexLock lock(&mutex_);
-  return starts_fresh_;
+  return claim_.fresh();
 }
 
 absl::StatusOr<std::string> JobCheckpoints::Claim(bool begun) {
   MU_ASSIGN_OR_RETURN(const std::string parent, Parent());
-  if (!begun && !starts_fresh()) {
+  const bool must_look = [&] {
+    MutexLock lock(&mutex_);
+    return claim_.MustLook(begun);
+  }();
+  if (must_look) {
     const auto earlier = ListCheckpoints(parent);
     if (!earlier.ok() && !absl::IsNotFound(earlier.status())) return earlier.status();
-    if (!MayAddCheckpoint(/*begun=*/false, earlier.ok() && !earlier->empty())) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          parent,
-          " holds checkpoints, and this program has neither continued from them nor begun: a "
-          "checkpoint of now would be taken for the job's newest state; call Restore() first, or "
-          "StartFresh(), or take another directory"));
-    }
-    StartFresh();
+    MutexLock lock(&mutex_);
+    MU_RETURN_IF_ERROR(claim_.Looked(parent, earlier.ok() && !earlier->empty()));
   }
   return ClaimCheckpointDirectory(parent);
 }
@@ -229,24 +225,22 @@ absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& supers
   const auto found = Parent();
   if (absl::IsFailedPrecondition(found.status()) || keep <= 0) return absl::OkStatus();
   MU_ASSIGN_OR_RETURN(const std::string parent, found);
-  MU_ASSIGN_OR_RETURN(std::vector<std::string> old, ListFailedCheckpoints(parent));
-  MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(parent));
+  MU_ASSIGN_OR_RETURN(const auto folders, ListCheckpointFolders(parent));
   std::set<std::string> bad;
   {
     MutexLock lock(&mutex_);
     bad = bad_;
   }
   std::vector<KnownCheckpoint> known;
-  for (const std::string& folder : complete)
-    known.push_back({.bad = bad.contains(folder),
+  for (const auto& [folder, complete] : folders)
+    known.push_back({.complete = complete,
+                     .bad = bad.contains(folder),
                      .kept = IsKept(folder) || IsHeld(folder),
                      .point = PointIn(folder)});
-  const std::vector<size_t> newest_first = CheckpointsToDelete(known, static_cast<size_t>(keep));
-  for (auto i = newest_first.rbegin(); i != newest_first.rend(); ++i) old.push_back(complete[*i]);
-  for (const std::string& directory : old) {
+  for (const size_t i : CheckpointsToDelete(known, static_cast<size_t>(keep))) {
     if (superseded()) return absl::AbortedError("a newer coordinator has taken over");
-    if (MoveToFollower(directory)) continue;
-    MU_RETURN_IF_ERROR(RemoveCheckpoint(directory));
+    if (MoveToFollower(folders[i].path)) continue;
+    MU_RETURN_IF_ERROR(RemoveCheckpoint(folders[i].path));
   }
   return absl::OkStatus();
 }

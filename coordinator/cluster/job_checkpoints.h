@@ -15,6 +15,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/checkpoint_rules.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/psserver.pb.h"
 #include "proto/table.pb.h"
@@ -45,9 +46,7 @@ class JobCheckpoints {
   // The program does not continue what is below the parent.
   void StartFresh();
   bool starts_fresh() const;
-  // A new folder, absolute. FAILED_PRECONDITION if there are checkpoints which the job (`begun`
-  // says whether it has done anything) does not continue: a new one would be taken for its newest
-  // state.
+  // A new folder, absolute. FAILED_PRECONDITION as CheckpointClaim has it.
   absl::StatusOr<std::string> Claim(bool begun);
 
   // All files and the manifest are there. Servers may go back to it from the commit on, so it has
@@ -120,7 +119,7 @@ class JobCheckpoints {
   std::set<std::string> bad_ ABSL_GUARDED_BY(mutex_);                   // folders
   std::map<std::string, uint32_t> partitions_ ABSL_GUARDED_BY(mutex_);  // of tables
   std::map<std::string, pb::InitializerProto> initializers_ ABSL_GUARDED_BY(mutex_);
-  bool starts_fresh_ ABSL_GUARDED_BY(mutex_) = false;
+  CheckpointClaim claim_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mu

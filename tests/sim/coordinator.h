@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/resumable_stream.h"
+#include "coordinator/core/checkpoint_rules.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/resume_search.h"
 #include "tests/sim/daemon.h"
@@ -250,7 +251,8 @@ class Coordinator final : public Process {
   std::map<std::string, StartRun> user_errors_;           // that have come, each with its run
   std::map<CheckpointNumber, uint64_t> folders_;          // on the disk
   std::set<uint64_t> bad_;                                // of them
-  std::set<uint32_t> files_seen_, files_counted_;         // of the data, by some worker
+  CheckpointClaim claim_;
+  std::set<uint32_t> files_seen_, files_counted_;  // of the data, by some worker
   Time done_at_ = 0;
 };
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/core/checkpoint_rules.h"
 #include "coordinator/core/job_position.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
@@ -73,6 +72,7 @@ void Coordinator::Continue(ResumeSearch::Next next) {
         return After(0, "program ends", [this] { cluster_->Exit(slot_); });
       [[fallthrough]];
     case Next::kFresh:
+      claim_.StartFresh();
       begin_from_ = 0;
       return Begun();
   }
@@ -99,13 +99,14 @@ void Coordinator::TakeCheckpoint() {
 
 void Coordinator::Do(action::Save& a) {
   Disk& disk = cluster_->disk();
-  if (!MayAddCheckpoint(!beginning_,
-                        std::any_of(disk.checkpoints.begin(), disk.checkpoints.end(),
-                                    [](const auto& c) { return c.second.committed; }))) {
-    return Step(event::Saved{a.checkpoint, absl::FailedPreconditionError("not continued yet")});
-  }
   if (FolderIsShut())
     return Step(event::Saved{a.checkpoint, absl::PermissionDeniedError("no folder can be made")});
+  if (claim_.MustLook(core_.queue().begun())) {
+    const bool any = std::any_of(disk.checkpoints.begin(), disk.checkpoints.end(),
+                                 [](const auto& c) { return c.second.committed; });
+    if (const absl::Status may = claim_.Looked("the disk", any); !may.ok())
+      return Step(event::Saved{a.checkpoint, may});
+  }
   const uint64_t folder = ++disk.last_checkpoint;  // made exclusively
   folders_[a.checkpoint] = folder;
   disk.checkpoints[folder].number = a.checkpoint;
@@ -154,21 +155,21 @@ void Coordinator::Do(action::WriteManifest& a) {
 
 void Coordinator::Do(action::Committed& a) {
   cluster_->Trace(slot_, "checkpoint ", a.checkpoint.value(), ": committed");
-  auto& checkpoints = cluster_->disk().checkpoints;
   folders_.erase(folders_.begin(), folders_.lower_bound(a.oldest));
-  std::vector<uint64_t> committed;
+  if (beginning_) return;  // its program does not take checkpoints yet: a server leaves
+  std::vector<uint64_t> folders;
   std::vector<KnownCheckpoint> known;
-  for (const auto& [folder, checkpoint] : checkpoints) {
-    if (!checkpoint.committed) continue;
-    committed.push_back(folder);
+  for (const auto& [folder, checkpoint] : cluster_->disk().checkpoints) {
+    folders.push_back(folder);
     KnownCheckpoint& one = known.emplace_back();
+    one.complete = checkpoint.committed;
     one.bad = bad_.contains(folder);
     one.kept = Holds(folder);
     for (const auto& [number, its_folder] : folders_) {
       if (its_folder == folder) one.point = number.value() + 1;
     }
   }
-  for (const size_t i : CheckpointsToDelete(known, cluster_->scenario().keep)) Delete(committed[i]);
+  for (const size_t i : CheckpointsToDelete(known, cluster_->scenario().keep)) Delete(folders[i]);
 }
 
 absl::Status Coordinator::ReadManifest(uint64_t folder) {
