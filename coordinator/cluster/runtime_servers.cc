@@ -22,13 +22,6 @@ absl::Status LookAtHeld(const JobCheckpoints::Held& held, const Look& look) {
   }
 }
 
-// What servers found in a folder that has been renamed may have been another checkpoint, even if
-// they could load it. Another try finds the folder under its new name.
-CallError OfRenamed(const std::string& folder) {
-  return CallError::Of(absl::UnavailableError(
-      absl::StrCat("the checkpoint ", folder, " has been renamed while it was loaded")));
-}
-
 }  // namespace
 
 void Runtime::EnableRecovery(RecoveryMode mode) {
@@ -145,11 +138,11 @@ void Runtime::Do(action::Restore& a) {
       const std::string folder = event.from = (*held)->folder();
       event.error = RestoreFrom(call, folder, options_.checkpoints->TakenFrom(a.checkpoint), a.keep,
                                 &event.updates);
-      if ((*held)->IsNotCalled(folder)) event.error = OfRenamed(folder);
+      if ((*held)->IsNotCalled(folder)) event.renamed = folder;
     } else {
       event.error = CallError::Of(held.status());
     }
-    if (event.error.ok() && restores)
+    if (event.error.ok() && event.renamed.empty() && restores)
       MU_LOG(INFO, "{} restored in generation {}", event.from, event.generation.value());
     EndCall(call, std::move(event));
   });
@@ -170,7 +163,7 @@ void Runtime::Do(action::Load& a) {
     if (event.error.ok()) options_.checkpoints->Add(point, folder, state->take);
     if (state->held != nullptr && state->held->IsNotCalled(folder)) {
       options_.checkpoints->Remove(point);
-      event.error = OfRenamed(folder);
+      event.renamed = folder;
     }
     EndCall(call, std::move(event));
   });

@@ -162,6 +162,7 @@ void Core::On(event::MostKept& e) {
 
 void Core::On(event::Restored& e) {
   NoteEpoch(e.error.epoch);
+  e.error = AfterRename(std::move(e.error), e.renamed);
   // Whatever an earlier round ended with, and however late: a server was lost meanwhile, and
   // another round began when its place was taken, or will.
   if (closed_ || !ended_.ok() || !recovery_.restoring(e.generation)) return;

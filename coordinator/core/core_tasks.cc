@@ -289,6 +289,7 @@ void Core::On(event::FilesSeen& e) {
 
 void Core::On(event::Loaded& e) {
   NoteEpoch(e.error.epoch);
+  e.error = AfterRename(std::move(e.error), e.renamed);
   if (!Waits(e.attempt)) return;
   if (IsCannotRead(e.error.status) && !std::exchange(e.looked, true))
     return LookFirst({work_.generation, work_.task, work_.point}, std::move(e));

@@ -201,6 +201,7 @@ struct Loaded {
   CallError error;
   bool asked = true;              // servers were; false: they hold what they did
   std::vector<uint64_t> updates;  // by server: how many its state holds
+  std::string renamed;            // the folder's name, if it has another one since
   bool looked = false;            // see action::LookAtFiles: `error` says what came of it
 };
 struct Restored {
@@ -208,6 +209,7 @@ struct Restored {
   CallError error;
   std::vector<uint64_t> updates;  // by server: how many its state holds
   std::string from;               // what they were given, for the report
+  std::string renamed;            // the folder's name, if it has another one since
   bool looked = false;            // see action::LookAtFiles: `error` says what came of it
 };
 // What the coordinator itself sees of a checkpoint's files.

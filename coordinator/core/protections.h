@@ -22,6 +22,7 @@ struct Broken {
   bool fence_in_a_round = false;      // nor the fence that follows an error
   bool leave_in_a_round = false;      // nor the leave of a server
   bool mixed_load = false;            // servers keep what a load that failed has left
+  bool renamed_load = false;          // what servers found in a renamed folder counts
   bool views_kept = false;            // a view counts as loaded on servers that have changed
   bool early_views = false;           // a function reads a view that is not loaded
   bool groups_fail_together = false;  // an error of a group cancels training

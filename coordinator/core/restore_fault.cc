@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
 #include "common/base/error_kind.h"
+#include "coordinator/core/protections.h"
 
 namespace mu {
 
@@ -12,6 +13,12 @@ RestoreFault FaultOf(const CallError& restored) {
   }
   if (IsBadCheckpoint(restored.status)) return RestoreFault::kCheckpoint;
   return restored.passing() ? RestoreFault::kTryAgain : RestoreFault::kFatal;
+}
+
+CallError AfterRename(CallError restored, const std::string& renamed) {
+  if (renamed.empty() || MU_BROKEN(renamed_load)) return restored;
+  return CallError::Of(absl::UnavailableError(
+      absl::StrCat("the checkpoint ", renamed, " has been renamed while it was loaded")));
 }
 
 absl::Status AfterLook(const absl::Status& restored, const absl::Status& seen) {

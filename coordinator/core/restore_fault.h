@@ -1,6 +1,8 @@
 // Who is at fault when a restore of the servers fails: pure rules over the errors.
 #pragma once
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "coordinator/core/call_error.h"
 
@@ -20,6 +22,11 @@ inline bool IsBadCheckpoint(const absl::Status& status) {
 }
 
 RestoreFault FaultOf(const CallError& restored);
+
+// What servers found in a folder that has been renamed meanwhile (`renamed`: what it was called; or
+// empty) may have been another checkpoint, even if they could load it. Returns the error to go on
+// with: another try finds the folder under its new name.
+CallError AfterRename(CallError restored, const std::string& renamed);
 
 // A server could not read a checkpoint's files (IsCannotRead(restored)), so the coordinator has
 // looked at them itself and `seen` is what CheckSizes said. Returns the error to go on with: the

@@ -191,6 +191,8 @@ class Coordinator final : public Process {
   void Begun();
   // Of a checkpoint that is to be read.
   absl::Status ReadManifest(uint64_t folder);
+  // What servers find where this checkpoint was: another one, if its folder is renamed now.
+  uint64_t FoundIn(uint64_t folder);
   // A disk that is full, a folder that is shut: what is to be done fails.
   bool FolderIsShut();
   void Delete(uint64_t folder);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/core/configure_generation.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
@@ -103,24 +104,39 @@ void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder
           kTries, configured);
 }
 
-void Coordinator::Do(action::Restore& a) {
-  if (std::find(a.keep.begin(), a.keep.end(), false) != a.keep.end()) {
-    const absl::Status read = ReadManifest(FolderOf(TaskId(), a.checkpoint));
-    if (!read.ok()) return Step(event::Restored{a.generation, CallError::Of(read)});
+uint64_t Coordinator::FoundIn(uint64_t folder) {
+  Disk& disk = cluster_->disk();
+  if (folder == 0 || disk.renamed == 0) return folder;
+  --disk.renamed;
+  uint64_t other = 0;  // initial values
+  for (const auto& [its_folder, checkpoint] : disk.checkpoints) {
+    if (checkpoint.committed && its_folder != folder) other = its_folder;
   }
-  SetState(a.generation, FolderOf(TaskId(), a.checkpoint), a.keep,
-           [this, a](const absl::Status& status, const Messages& answers) {
-             if (!status.ok() && !absl::IsCancelled(status)) Saw("round fails");
-             event::Restored restored = {.generation = a.generation,
-                                         .error = CallError::Of(status)};
-             for (uint32_t s = 0; s < expected_servers_; ++s) {
-               restored.updates.push_back(answers[s].updates);
-               if (!status.ok() || a.keep[s]) continue;
-               cluster_->truth().Restored(epoch_, OnWire(a.generation),
-                                          cluster_->PartitionsOf(answers[s]));
-             }
-             Step(std::move(restored));
-           });
+  cluster_->Trace(slot_, "has another checkpoint in the place of ", folder, ": ", other);
+  return other;
+}
+
+void Coordinator::Do(action::Restore& a) {
+  const uint64_t folder = FolderOf(TaskId(), a.checkpoint);
+  uint64_t found = folder;
+  if (std::find(a.keep.begin(), a.keep.end(), false) != a.keep.end()) {
+    const absl::Status read = ReadManifest(folder);
+    if (!read.ok()) return Step(event::Restored{a.generation, CallError::Of(read)});
+    found = FoundIn(folder);
+  }
+  SetState(
+      a.generation, found, a.keep, [=, this](const absl::Status& status, const Messages& answers) {
+        if (!status.ok() && !absl::IsCancelled(status)) Saw("round fails");
+        event::Restored restored = {.generation = a.generation, .error = CallError::Of(status)};
+        if (found != folder) restored.renamed = absl::StrCat(folder);
+        for (uint32_t s = 0; s < expected_servers_; ++s) {
+          restored.updates.push_back(answers[s].updates);
+          if (!status.ok() || a.keep[s] || found != folder) continue;
+          cluster_->truth().Restored(epoch_, OnWire(a.generation),
+                                     cluster_->PartitionsOf(answers[s]));
+        }
+        Step(std::move(restored));
+      });
 }
 
 void Coordinator::Do(action::Configure& a) {
@@ -148,14 +164,16 @@ void Coordinator::Do(action::Load& a) {
   if (const absl::Status read = ReadManifest(folder); !read.ok())
     return Step(event::Loaded{a.attempt, CallError::Of(read)});
   cluster_->Trace(slot_, "loads checkpoint ", folder);
-  SetState(a.generation, folder, {},
-           [=, this](const absl::Status& status, const Messages& answers) {
-             if (status.ok()) folders_[a.point] = folder;
-             if (status.ok() && a.task == restore_task_) restore_answers_ = answers;
-             event::Loaded loaded = {.attempt = a.attempt, .error = CallError::Of(status)};
-             for (const Message& answer : answers) loaded.updates.push_back(answer.updates);
-             Step(std::move(loaded));
-           });
+  const uint64_t found = FoundIn(folder);
+  SetState(a.generation, found, {}, [=, this](const absl::Status& status, const Messages& answers) {
+    const bool loaded_it = status.ok() && found == folder;
+    if (loaded_it) folders_[a.point] = folder;
+    if (loaded_it && a.task == restore_task_) restore_answers_ = answers;
+    event::Loaded loaded = {.attempt = a.attempt, .error = CallError::Of(status)};
+    if (found != folder) loaded.renamed = absl::StrCat(folder);
+    for (const Message& answer : answers) loaded.updates.push_back(answer.updates);
+    Step(std::move(loaded));
+  });
 }
 
 // What becomes of the value is not simulated; its place among the functions, its repeats and its

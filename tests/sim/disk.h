@@ -81,6 +81,7 @@ struct Disk {
   std::array<Time, kMaxServers> hangs_until{};    // of a server
   std::array<uint8_t, kMaxServers> unreadable{};  // restores of a server that cannot read
   uint8_t no_manifest = 0;                        // manifests that are not going to be written
+  uint8_t renamed = 0;                            // loads that are going to find another checkpoint
   Time shut_until = 0;                            // the folder of checkpoints
 };
 

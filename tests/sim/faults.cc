@@ -265,6 +265,9 @@ void Cluster::Strike(Fault fault) {
     case Fault::kNoManifest:
       ++disk_.no_manifest;
       return;
+    case Fault::kRenamed:
+      ++disk_.renamed;
+      return;
     case Fault::kBadManifest:
       if (Checkpoint* const newest = NewestCheckpoint(); newest != nullptr)
         newest->bad_manifest = true;

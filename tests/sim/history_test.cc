@@ -125,6 +125,7 @@ constexpr Mark kMarks[] = {
     {Fault::kStranger, "worker", "< the cluster"},
     {Fault::kClose, "coordinator", "< closed"},
     {Fault::kChangeRounds, "coordinator", "changes its rounds"},
+    {Fault::kRenamed, "coordinator", "has another checkpoint in the place of", Fault::kKillServer},
 };
 
 // In how many of 60 histories of two workers and two servers, struck by these, the mark is.

@@ -160,6 +160,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
           2, often, kRestored),
       Row("restore_of_a_damaged_one", {F::kUserRestore, F::kUserRestore, F::kBadFile, F::kNoDisk},
           4, 8, 2, 2, often, kRestored),
+      Row("checkpoint_renamed_while_it_is_loaded",
+          {F::kRenamed, F::kUserRestore, F::kKillServer, F::kKillCoordinator}, 4, 8, 2, 2, often),
       Row("late_gradients",
           {F::kKillWorker, F::kKillServer, F::kHangWorker, F::kDrainWorker, F::kCutWorkerServer}, 0,
           4, 0, 0, late),

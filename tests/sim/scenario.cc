@@ -19,7 +19,7 @@ constexpr const char* kFaults[] = {
     "lost file",        "resize",          "no disk",         "hang disk",
     "user error",       "user restores",   "no manifest",     "bad manifest",
     "torn file",        "shut folder",     "stranger",        "close",
-    "change rounds"};
+    "change rounds",    "renamed"};
 static_assert(std::size(kFaults) == kFaultKinds);
 
 }  // namespace
@@ -45,6 +45,8 @@ const std::vector<Protection>& Protections() {
       {"resumed_untrained", [](B* b) { b->coordinator.resumed_untrained = true; }},
       {"not_reinstalled", [](B* b) { b->coordinator.not_reinstalled = true; }},
       {"mixed_load", [](B* b) { b->coordinator.mixed_load = true; }, "flipped_bit"},
+      {"renamed_load", [](B* b) { b->coordinator.renamed_load = true; },
+       "checkpoint_renamed_while_it_is_loaded"},
       {"resumed_early", [](B* b) { b->worker.resumed_early = true; }},
       {"resumed_late", [](B* b) { b->worker.resumed_late = true; }},
       {"old_routing", [](B* b) { b->worker.old_routing = true; }},

@@ -45,17 +45,18 @@ enum class Fault : uint8_t {
   kNoDisk,    // a server's next restore cannot read the files, which are good
   kHangDisk,  // a server's saves and restores stand still for some time
   // Younger kinds, which are drawn apart: histories without them are what they were before.
-  kUserError,    // a function of the user fails, in a step or at once: the others are cancelled
-  kUserRestore,  // the user goes back to the values of a checkpoint, and on from there
-  kNoManifest,   // the next manifest cannot be written
-  kBadManifest,  // the manifest of the newest checkpoint is damaged
-  kTornFile,     // a file of it ends early
-  kShutFolder,   // for some time the checkpoints' folder can neither be listed nor changed
-  kStranger,     // another job's coordinator calls a worker or a server
-  kClose,        // the program ends by itself, and is started again
-  kChangeRounds  // where training is in rounds: of another size from now on, or none
+  kUserError,     // a function of the user fails, in a step or at once: the others are cancelled
+  kUserRestore,   // the user goes back to the values of a checkpoint, and on from there
+  kNoManifest,    // the next manifest cannot be written
+  kBadManifest,   // the manifest of the newest checkpoint is damaged
+  kTornFile,      // a file of it ends early
+  kShutFolder,    // for some time the checkpoints' folder can neither be listed nor changed
+  kStranger,      // another job's coordinator calls a worker or a server
+  kClose,         // the program ends by itself, and is started again
+  kChangeRounds,  // where training is in rounds: of another size from now on, or none
+  kRenamed        // the next checkpoint that servers load: another one has its name meanwhile
 };
-inline constexpr int kFaultKinds = static_cast<int>(Fault::kChangeRounds) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(Fault::kRenamed) + 1;
 inline constexpr int kOldFaultKinds = static_cast<int>(Fault::kHangDisk) + 1;
 const char* ToString(Fault fault);
 

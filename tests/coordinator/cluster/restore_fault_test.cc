@@ -53,6 +53,17 @@ TEST(RestoreFault, OtherErrorsGoByTheirKind) {
   EXPECT_EQ(FaultOf(absl::InvalidArgumentError("another type")), RestoreFault::kFatal);
 }
 
+TEST(RestoreFault, WhatServersFindInARenamedFolderCountsForNothing) {
+  for (const absl::Status& found :
+       {absl::OkStatus(), kUnreadable[0], absl::DataLossError("torn")}) {
+    const CallError after = AfterRename(CallError::Of(found), "runs/best");
+    EXPECT_THAT(after.status, StatusIs(absl::StatusCode::kUnavailable,
+                                       HasSubstr("the checkpoint runs/best has been renamed")));
+    EXPECT_EQ(mu::FaultOf(after), RestoreFault::kTryAgain);
+    EXPECT_EQ(AfterRename(CallError::Of(found), "").status, found) << "it has its name";
+  }
+}
+
 TEST(RestoreFault, ALookAtTheFilesDecides) {
   for (const absl::Status& status : kUnreadable) {
     const absl::Status there = AfterLook(status, absl::OkStatus());

@@ -204,6 +204,32 @@ TEST(CoreLoads, WhoseFaultItIsThatAServerCannotBeRestoredIsSeenInTheFiles) {
   }
 }
 
+// They may have found another checkpoint under its name. No server and no checkpoint is at fault.
+TEST(CoreLoads, WhatWasRenamedWhileServersLoadedItIsLoadedAgain) {
+  for (const absl::Status& found :
+       {absl::OkStatus(), ServerCannotRead(), absl::DataLossError("torn")}) {
+    SCOPED_TRACE(found.ToString());
+    CoreDriver d;
+    d.Serve(0);
+    d.Want(2, {.kind = Kind::kLoad});
+    EXPECT_EQ(d.Step(event::Loaded{
+                  .attempt = Attempt(d), .error = Error(found), .updates = {0}, .renamed = "best"}),
+              "interrupt; pause; 0 steps of 0 functions since the beginning will run again; "
+              "round 3 from 0: restore 0");
+    EXPECT_EQ(d.Restored(3), "use routing; serve in 3");
+    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "load for 2 in 4");
+    d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
+
+    d.Step(event::DaemonDied{100});
+    EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 200, 0), ::testing::HasSubstr("round 5 from 2"));
+    EXPECT_EQ(
+        d.Step(event::Restored{
+            .generation = Generation(5), .error = Error(found), .updates = {0}, .renamed = "best"}),
+        "");
+    EXPECT_EQ(d.TickAfter(d.core.alarm() - d.now), "round 6 from 2: restore 0");
+  }
+}
+
 TEST(CoreLoads, WhileNobodyCanReadTheLoadIsTriedAgain) {
   CoreDriver d;
   d.Serve(0);
