@@ -203,7 +203,10 @@ bool FunctionQueue::Bind(Function& function, WorkerId worker) {
 }
 
 bool FunctionQueue::TooFarAhead(FunctionId id, const Function& function) const {
-  if (!most_ahead_.has_value() || !function.work.trains || MU_BROKEN(far_ahead)) return false;
+  // A round bounds its own steps, none of which counts as applied before all of them do.
+  if (!most_ahead_.has_value() || !function.work.trains || Contributes(function) ||
+      MU_BROKEN(far_ahead))
+    return false;
   // Functions start in order, so the first that is not finished has the oldest step without a
   // result.
   for (const auto& [other, oldest] : functions_) {

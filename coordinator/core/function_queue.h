@@ -16,7 +16,7 @@
 // With a bound on staleness (BoundStaleness) a function that changes state starts only when the
 // steps of others that are more than so many before its last step have their results: all servers
 // have applied them. Its own steps follow each other on its worker, so none of them runs ahead
-// either, and nothing waits on a worker or a server.
+// either, and nothing waits on a worker or a server. In rounds the bound has no effect.
 //
 // In synchronous rounds (SetRounds) a function that changes state runs one step at a time. Its
 // result makes the step complete (Contribute); it counts when its round is committed.
@@ -122,7 +122,7 @@ class FunctionQueue {
                                  const Open& open = nullptr);
 
   // How many steps may lie between a step that starts and the oldest one without a result;
-  // nullopt, the default: any number.
+  // nullopt, the default: any number. Does not hold for contributions to rounds.
   void BoundStaleness(std::optional<uint64_t> steps) { most_ahead_ = steps; }
   // A result may let a function start that the last Dispatch left waiting for this bound.
   bool waits_for_steps() const { return waits_for_steps_; }

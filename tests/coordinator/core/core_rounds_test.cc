@@ -86,6 +86,29 @@ TEST_F(CoreRounds, ASmallRoundWaitsUntilNothingMoreComes) {
   EXPECT_EQ(Result(3, 0), "keep 3") << "something more has come";
 }
 
+// None of a round's steps is applied before all are complete: with the bound the third one would
+// wait for the first, which waits for the round.
+TEST_F(CoreRounds, ABoundOnStalenessDoesNotHoldUpARound) {
+  d_.Step(event::BoundStaleness{1});
+  Serve(2, {.replicas = 4}, /*functions=*/8);
+  for (const uint64_t first : {1, 5}) {
+    for (uint64_t f = first; f < first + 4; ++f) ASSERT_TRUE(Runs(f)) << "function " << f;
+    EXPECT_FALSE(d_.core.queue().waits_for_steps());
+    for (uint64_t f = first; f < first + 3; ++f) EXPECT_EQ(Result(f, 0), absl::StrCat("keep ", f));
+    EXPECT_THAT(Result(first + 3, 0), HasSubstr("commit"));
+    for (uint64_t f = first; f < first + 4; ++f) d_.Ended(f);
+    EXPECT_THAT(Committed(), HasSubstr(absl::StrCat("finish ", first + 3, " OK")));
+  }
+  EXPECT_EQ(d_.core.rounds().committed, 2u);
+  EXPECT_EQ(d_.core.queue().waited_for_steps(), 0u);
+  // Without rounds it holds again.
+  d_.Step(event::SetRounds{});
+  EXPECT_FALSE(d_.core.queue().rounds().on());
+  for (int i = 0; i < 3; ++i) d_.Schedule();
+  EXPECT_TRUE(Runs(9) && Runs(10));
+  EXPECT_FALSE(Runs(11)) << "step 10 must not miss step 8";
+}
+
 TEST_F(CoreRounds, WhatIsTooLateRunsAgainElsewhere) {
   Serve(2, {.replicas = 1, .backups = 1}, /*functions=*/3);
   EXPECT_TRUE(Runs(1) && Runs(2));
