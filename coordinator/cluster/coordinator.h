@@ -148,7 +148,7 @@ class Coordinator : public VariableFactory {
   // more than `steps` before it, in the order of the job, have been applied. Decided when a
   // function is sent to a worker, for all its steps: with fewer than a function has, one function
   // runs at a time. nullopt, the default: no bound. Call it before functions are scheduled, and
-  // again after a restart.
+  // again after a restart. It has no effect in synchronous rounds.
   void BoundStaleness(std::optional<uint64_t> steps);
   // From now on functions that change parameters run in synchronous rounds: `replicas` steps read
   // the same values, and the mean of their gradients, weighted by records, is applied once
@@ -156,7 +156,9 @@ class Coordinator : public VariableFactory {
   // runs again in a later one. A round takes fewer steps when nothing more is scheduled: when a
   // caller waits for what there is (Join, Done, Fetch). Call it before functions are scheduled and
   // before Restore(), and again after a restart. FAILED_PRECONDITION while functions are
-  // unfinished; INVALID_ARGUMENT with recovery of single servers. {}: no rounds.
+  // unfinished; INVALID_ARGUMENT with recovery of single servers, which cannot be had afterwards
+  // either: a Checkpointer that asks for it (RecoveryMode::kShard) while there are rounds gets
+  // recovery of all servers, and only the log says so. {}: no rounds.
   absl::Status SynchronousRounds(const RoundRules& rules);
   // A checkpoint that this coordinator has taken or found in its folder is not deleted as long as
   // what this returns lives, which is to go before the coordinator does.

@@ -42,6 +42,12 @@ absl::Status CheckTrainOptions(Coordinator& coordinator, const Function& functio
         absl::StrCat("TrainOptions::steps_per_function is ", options.steps_per_function,
                      ", and in synchronous rounds a function has one step; leave it out"));
   }
+  if (rounds.on() && options.bounded_staleness.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TrainOptions::bounded_staleness is ", *options.bounded_staleness,
+                     ", and in synchronous rounds no step is ahead of another one; leave it out, "
+                     "or train without rounds (sync = RoundRules{})"));
+  }
   MU_RETURN_IF_ERROR(CheckEvalEvery(options.eval_every, "TrainOptions::eval_every"));
   return CheckLoss(function, options.loss);
 }

@@ -51,7 +51,7 @@ struct TrainOptions {
   uint64_t max_steps = 0;     // of the job; 0: no bound
   std::string loss = "loss";  // the function's returned scalar
   // A step starts only when all steps that are more than so many before it have been applied;
-  // nullopt: what Coordinator::BoundStaleness was told.
+  // nullopt: what Coordinator::BoundStaleness was told. INVALID_ARGUMENT in rounds.
   std::optional<uint64_t> bounded_staleness = std::nullopt;
   // Rounds of steps whose mean is applied once; nullopt: what Coordinator::SynchronousRounds was
   // told. Where a job is continued, that has to be told before Restore().

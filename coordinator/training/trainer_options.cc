@@ -111,6 +111,7 @@ absl::Status Trainer::CheckOptions(const FitOptions& options) const {
   const TrainOptions loop = {.epochs = options.epochs,
                              .steps_per_function = options.steps_per_function,
                              .loss = options.loss,
+                             .bounded_staleness = options.bounded_staleness,
                              .sync = options.sync,
                              .max_gap = options.max_gap};
   return CheckTrainOptions(*coordinator_, options_.step, options_.data, loop);

@@ -55,6 +55,8 @@ class RefusedOptionsTest : public EvaluatedJobTest {
         {{.epochs = 2, .max_gap = 0}, "TrainOptions::max_gap is 0"},
         {{.epochs = 2, .steps_per_function = 2, .sync = RoundRules{.replicas = 2}},
          "TrainOptions::steps_per_function is 2, and in synchronous rounds"},
+        {{.epochs = 2, .bounded_staleness = 3, .sync = RoundRules{.replicas = 2}},
+         "TrainOptions::bounded_staleness is 3, and in synchronous rounds no step is ahead"},
     };
   }
   void ExpectThatTheyAreRefused(Trainer& trainer) {
