@@ -42,6 +42,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
   constexpr Moment kNoRoom("schedule waits for room");
   constexpr Moment kOutOfData("out of data");
   constexpr Moment kRoundsChange("rounds change");
+  constexpr Moment kErrorInRound("error in a decided round");
+  constexpr Moment kLeaveInRound("leave in a decided round");
   const ScenarioLimits often = {.checkpoint_every = kOften};
   const ScenarioLimits never = {.checkpoint_every = 100000 * kMillisecond, .most_kept = false};
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
@@ -54,6 +56,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits sync = {.sync = true};
   const ScenarioLimits sync_often = {.checkpoint_every = kOften, .sync = true};
   const ScenarioLimits sync_lossy = {.messages = M::kReplyLost, .sync = true};
+  // Without backups nothing else of training runs, and could fail, while a round is committed.
+  const ScenarioLimits sync_backup = {.messages = M::kReplyLost, .sync = true, .backups = 1};
   const ScenarioLimits sync_of_four = {.sync = true, .replicas = 4, .backups = 0};
   const ScenarioLimits sync_packed = {.steps = 3, .sync = true, .replicas = 4, .backups = 0};
   // One is due whenever a commitment has failed, and the next one comes late enough for a server to
@@ -174,11 +178,12 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("evaluated_beside_rounds", {F::kKillWorker, F::kKillServer}, 1, 4, 0, 2, sync_groups),
       Row("sync_undisturbed", {}, 0, 0, 0, 0, sync),
       Row("sync_worker_gives_several_and_dies", {F::kKillWorker}, 1, 4, 1, 2, sync_of_four),
-      Row("sync_error_between_commits", {F::kCancel, F::kCancel, F::kKillServer}, 2, 8, 0, 3,
-          sync_lossy),
+      Row("sync_error_between_commits", {F::kUserError, F::kUserError, F::kCancel, F::kKillServer},
+          3, 8, 3, 3, sync_backup, kErrorInRound),
       Row("sync_checkpoint_between_commits", {F::kCutServer, F::kDeafServer}, 4, 10, 1, 3,
           sync_now_and_then),
-      Row("sync_leave_between_commits", {F::kDrainServer, F::kDeafServer}, 2, 5, 0, 3, sync_often),
+      Row("sync_leave_between_commits", {F::kDrainServer, F::kDeafServer}, 3, 6, 0, 3, sync_often,
+          kLeaveInRound),
       Row("sync_small_round_at_the_end", {F::kKillWorker, F::kKillServer}, 0, 2, 0, 2, sync_of_four,
           kSmallRound),
       Row("sync_rounds_change",
