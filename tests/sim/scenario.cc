@@ -163,7 +163,6 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
       s.slow_record = static_cast<int>(sync.Below(s.batches * s.epochs));
     s.recover_shard = s.per_worker = false;
     s.most_late.reset();
-    s.most_ahead.reset();
   }
   SplitMix checks(HashCombine(seed, 0x636865636b));
   const bool slow_checks = limits.messages == Messages::kDrawn && checks.Below(4) == 0;

@@ -95,8 +95,9 @@ struct Scenario {
   uint32_t per_mille_no_data = 0;
   int slow_worker = -1;  // its steps take ten times as long
   bool recover_shard = false;
-  std::optional<uint32_t> most_late;   // of a gradient, in updates of its server; nothing: any
-  std::optional<uint32_t> most_ahead;  // steps, of a step that starts; nothing: any
+  std::optional<uint32_t> most_late;  // of a gradient, in updates of its server; nothing: any
+  // Steps, of a step that starts; nothing: any. No round waits for it.
+  std::optional<uint32_t> most_ahead;
   // Synchronous rounds of so many steps, and so many more in flight; 0: none.
   uint32_t replicas = 0, backups = 0;
   uint32_t evaluations = 0;  // beside training

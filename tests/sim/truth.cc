@@ -172,8 +172,10 @@ void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& pus
 
 void Truth::Pulled(uint8_t index, const Message& pull, const Partitions& partitions) {
   const uint32_t most = scenario_->most_ahead.value_or(pull.place);
-  // A shard that went back lacks what the others keep; a cancelled step has no place any more.
-  if (pull.place <= most || scenario_->recover_shard || any_cancelled_) return;
+  // A shard that went back lacks what the others keep; a cancelled step has no place any more;
+  // rounds bound their steps themselves.
+  if (pull.place <= most || scenario_->recover_shard || any_cancelled_ || scenario_->replicas > 0)
+    return;
   const uint32_t before = pull.place - most;  // of them, it reads the updates
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
     if (!partitions[p].held) continue;
