@@ -1,5 +1,6 @@
 """The tree's rules, checked over its text: which folder may include which, where gRPC and Eigen may appear, what stands
-at the top level, how long a file may be, no registration by static initialisers, no sleeps.
+at the top level, how long a file may be, no registration by static initialisers, no sleeps, that exit codes of tests
+count.
 
 Run: python3 tests/structure/structure_test.py [-v]
 """
@@ -118,6 +119,10 @@ def problems_of_tree(files):
             found.append(f"{path}:1: `{top}` does not belong at the top level")
         if SOURCE.match(path) and not path.startswith("tests/structure/"):
             found.extend(problems_of_file(path, files[path]))
+        if path.endswith("CMakeLists.txt"):
+            why = "PASS_REGULAR_EXPRESSION ignores the exit code; use tests/testing/expect_output.sh"
+            found.extend(f"{path}:{number}: {why}" for number, line in enumerate(files[path].split("\n"), 1)
+                         if "PASS_REGULAR_EXPRESSION" in line)
     return found
 
 
@@ -231,6 +236,8 @@ class RulesTest(unittest.TestCase):
         self.assert_breach("worker/a.cc", "absl::SleepFor(kPause);", "sleep")
         self.assert_fine("tests/testing/wait.h", "absl::SleepFor(kPause);")
         self.assert_fine("bench/a.cc", "absl::SleepFor(kWindow);")
+        self.assert_breach("bench/CMakeLists.txt", 'PASS_REGULAR_EXPRESSION "loss"', "exit code")
+        self.assert_fine("bench/CMakeLists.txt", 'FAIL_REGULAR_EXPRESSION "loss"')
         found = problems_of_tree({"worker/a.cc": "\n" * (MAX_LINES + 1)})
         self.assertIn("split it by subject", found[0])
 
