@@ -8,9 +8,12 @@ cd "$(dirname "$0")/.."
 record=${1:?usage: bench/soak_models.sh RECORD [option of coordinator soak ...]}
 shift
 bin=$(realpath "${MUSTER_BUILD:-build}/bin")
+mnist=${MUSTER_DATA:-data}/mnist
+[[ -e $mnist/train-images-idx3-ubyte.gz ]] ||
+  { echo "there is no $mnist; run \`deploy/fetch_data.sh mnist\`, or say with MUSTER_DATA which folder has mnist" >&2; exit 1; }
+mnist=$(realpath "$mnist")
 mkdir -p "$record/jobs"
 record=$(realpath "$record")
-mnist=$(realpath "${MUSTER_DATA:-data}/mnist")
 clicks=$record/clicks
 [[ -e $clicks/test.tsv.gz ]] || "$bin/coordinator" make-data criteo --rows=5000000 --test_rows=50000 --seed=1 --out="$clicks"
 

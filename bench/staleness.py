@@ -6,8 +6,9 @@ Usage: bench/staleness.py RESULTS.json [--workers=1,8,32] [--seeds=1,2,3] [--mod
                           [--epochs=5] [--records=N] [--svg=FILE] [--set=KEY=VALUE ...]
 
 What RESULTS.json has is not run again, so a run that was stopped goes on; other settings need another file. Prints a
-table for docs/consistency.md. Needs MNIST below MUSTER_DATA (deploy/fetch_data.sh mnist). Some 90 s for each run on two
-cores, less with --records, which trains on the first N records only. --print shows the table of what there is.
+table for docs/consistency.md. Needs MNIST below MUSTER_DATA, or this repository's data (deploy/fetch_data.sh mnist).
+Some 90 s for each run on two cores, less with --records, which trains on the first N records only. --print shows the
+table of what there is.
 """
 import argparse
 import gzip
@@ -21,7 +22,9 @@ import tempfile
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 BIN = os.path.join(os.environ.get("MUSTER_BUILD", os.path.join(ROOT, "build")), "bin")
-DATA = os.environ.get("MUSTER_DATA", os.path.join(ROOT, "..", "data"))
+DATA = os.environ.get("MUSTER_DATA") or os.path.join(ROOT, "data")  # as deploy/fetch_data.sh
+TRAIN_FILES = ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz")
+TEST_FILES = ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz")
 RATE = 0.001  # of the job, for one batch
 
 
@@ -45,10 +48,17 @@ MODES = {
 DEFAULT_MODES = "async,inverse,bounded,sync,backups"
 
 
+def need_data():
+    for name in (*TRAIN_FILES, *TEST_FILES):
+        path = os.path.normpath(os.path.join(DATA, "mnist", name))
+        if not os.path.exists(path):
+            sys.exit(f"there is no {path}; run `deploy/fetch_data.sh mnist`, or say with MUSTER_DATA which folder has mnist")
+
+
 def first_records(folder, records):
     """A folder of data with the first records of the training set and the whole test set."""
     os.mkdir(os.path.join(folder, "mnist"))
-    for name in ("train-images-idx3-ubyte.gz", "train-labels-idx1-ubyte.gz"):
+    for name in TRAIN_FILES:
         with gzip.open(os.path.join(DATA, "mnist", name)) as file:
             data = file.read()
         axes = data[3]
@@ -59,12 +69,13 @@ def first_records(folder, records):
             sys.exit(f"--records={records}: there are {sizes[0]}")
         with gzip.open(os.path.join(folder, "mnist", name), "wb") as file:
             file.write(data[:4] + struct.pack(f">{axes}I", records, *sizes[1:]) + data[begin:begin + records * size])
-    for name in ("t10k-images-idx3-ubyte.gz", "t10k-labels-idx1-ubyte.gz"):
+    for name in TEST_FILES:
         os.symlink(os.path.abspath(os.path.join(DATA, "mnist", name)), os.path.join(folder, "mnist", name))
 
 
 def train(mode, workers, seed, asked):
     """Accuracy after each epoch, and how late gradients were (mean, in updates; None where it is not counted)."""
+    need_data()
     settings = [f"seed={seed}", f"training.epochs={asked.epochs}", "training.eval_every={epochs: 1}",
                 *MODES[mode][2](workers), *asked.set]
     with tempfile.TemporaryDirectory() as folder:
