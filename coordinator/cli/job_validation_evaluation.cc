@@ -147,6 +147,11 @@ void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* pr
          "job, on machines of its own, `coordinator eval JOB.yaml --follow=RUN` "
          "evaluates each checkpoint of the run's directory RUN"});
   }
+  if (where == "coordinator" && job.evaluation().has_beside() && !job.evaluation().beside()) {
+    problems->push_back({"evaluation.beside",
+                         "is false, but `where: coordinator` evaluates beside training",
+                         "remove one of the two"});
+  }
   if (job.evaluation().beside() && !EvaluatesOnTheWay(job)) {
     problems->push_back({"evaluation.beside",
                          "is for evaluations while training goes on, and there are none",

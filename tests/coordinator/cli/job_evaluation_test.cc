@@ -46,9 +46,17 @@ TEST(JobEvaluation, BesideTrainingNeedsEvaluationsThere) {
             "checkpoint of the run's directory RUN\n");
   for (const char* where : {"workers", "coordinator"})
     EXPECT_EQ(ProblemsOf(Evaluated(absl::StrCat("evaluation: {where: ", where, "}"))), "");
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {beside: false, where: coordinator}")),
+            "job.yaml:9:22: `evaluation.beside` is false, but `where: coordinator` evaluates "
+            "beside training; remove one of the two\n");
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {beside: false, where: workers}")), "");
   for (const char* with :
-       {"early_stopping: {metric: auc}", "checkpoint: {keep_best: {metric: auc}}"})
+       {"early_stopping: {metric: auc}", "checkpoint: {keep_best: {metric: auc}}"}) {
     EXPECT_EQ(ProblemsOf(Evaluated(absl::StrCat("evaluation: {beside: true}\n", with))), "");
+    EXPECT_EQ(ProblemsOf(Evaluated(
+                  absl::StrCat("evaluation: {beside: true, where: coordinator}\n", with))),
+              "");
+  }
 }
 
 TEST(JobEvaluation, CurrentValuesGoWithNothingThatNeedsACheckpoint) {
