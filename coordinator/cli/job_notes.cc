@@ -46,8 +46,27 @@ void NoteRounds(const muster::TrainingProto& training, std::vector<std::string>*
   }
 }
 
+// Of an interval that is longer than the job, how long the job is; else "". How many steps an epoch
+// has is not known yet.
+std::string ShorterThanInterval(const muster::TrainingProto& training) {
+  const uint32_t epochs = std::max(1u, training.epochs());
+  if (training.eval_every().epochs() > epochs)
+    return absl::StrCat(epochs, epochs == 1 ? " epoch" : " epochs");
+  const uint64_t steps = training.max_steps();
+  if (steps > 0 && training.eval_every().steps() > steps)
+    return absl::StrCat(steps, steps == 1 ? " step" : " steps");
+  return "";
+}
+
 void NoteEvaluation(const muster::JobProto& job, std::vector<std::string>* notes) {
-  if (!job.data().has_eval() || job.training().epochs() < 2) return;
+  if (!job.data().has_eval()) return;
+  if (const std::string length = ShorterThanInterval(job.training()); !length.empty()) {
+    notes->push_back(
+        absl::StrCat("training.eval_every: is longer than the job, which ends after ", length,
+                     ", so data.eval is evaluated at the end only; write less, or remove it"));
+    return;
+  }
+  if (job.training().epochs() < 2) return;
   // Early stopping and the best checkpoints evaluate each epoch.
   if (job.training().has_eval_every() || job.has_early_stopping() ||
       job.checkpoint().has_keep_best())

@@ -70,11 +70,15 @@ TEST(JobNotes, EachKeyIsTold) {
                           StartsWith("training.l2: ")));
 }
 
+std::string Evaluated() {
+  return With(GoodJob(), "model:\n",
+              "  eval: {format: criteo_tsv, files: [tests/coordinator/cli/CMakeLists.txt]}\n"
+              "model:\n");
+}
+
 // As docs/jobs.md says of matrix factorization: sixty epochs make it worse, unseen.
 TEST(JobNotes, ManyEpochsAreEvaluatedAtTheEndOnly) {
-  const std::string evaluated = With(GoodJob(), "model:\n",
-                                     "  eval: {format: criteo_tsv, files: [tests/coordinator/cli/"
-                                     "CMakeLists.txt]}\nmodel:\n");
+  const std::string evaluated = Evaluated();
   const std::string many = With(evaluated, "epochs: 1", "epochs: 60");
   for (const JobUse use : {JobUse::kTrain, JobUse::kCheck}) {
     EXPECT_THAT(NotesOf(many, use),
@@ -88,6 +92,31 @@ TEST(JobNotes, ManyEpochsAreEvaluatedAtTheEndOnly) {
   for (const char* with :
        {"early_stopping: {metric: auc}\n", "checkpoint: {keep_best: {metric: auc}}\n"})
     EXPECT_THAT(NotesOf(many + with), IsEmpty()) << with;
+}
+
+TEST(JobNotes, AnIntervalLongerThanTheJobIsTold) {
+  const auto notes = [](const std::string& keys) {
+    return NotesOf(With(Evaluated(), "epochs: 1", keys));
+  };
+  const auto told = [](const std::string& length) {
+    return ElementsAre(AllOf(StartsWith("training.eval_every: is longer than the job"),
+                             HasSubstr(absl::StrCat("ends after ", length,
+                                                    ", so data.eval is evaluated at the "
+                                                    "end only"))));
+  };
+  EXPECT_THAT(notes("epochs: 5, eval_every: {epochs: 10}"), told("5 epochs"));
+  EXPECT_THAT(notes("epochs: 1, eval_every: {epochs: 2}"), told("1 epoch"));
+  EXPECT_THAT(notes("epochs: 1, max_steps: 100, eval_every: {steps: 1000}"), told("100 steps"));
+  EXPECT_THAT(notes("epochs: 5, max_steps: 100, eval_every: {steps: 101}"), told("100 steps"));
+  for (const char* due :
+       {"epochs: 5, eval_every: {epochs: 5}", "epochs: 1, eval_every: {epochs: 1}",
+        "epochs: 1, max_steps: 100, eval_every: {steps: 100}",
+        "epochs: 5, eval_every: {steps: 1000000}", "epochs: 1, eval_every: {seconds: 1000000}"})
+    EXPECT_THAT(notes(due), IsEmpty()) << due;
+  // Early stopping adds no evaluations to an interval that is written.
+  EXPECT_THAT(NotesOf(With(Evaluated(), "epochs: 1", "epochs: 5, eval_every: {epochs: 10}") +
+                      "early_stopping: {metric: auc}\n"),
+              told("5 epochs"));
 }
 
 // A job of 200,000 classes with a batch of 8. `keys`: of the model.
