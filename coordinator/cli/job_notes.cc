@@ -58,8 +58,21 @@ std::string ShorterThanInterval(const muster::TrainingProto& training) {
   return "";
 }
 
+// No mistake: data.eval may come from the command line of another run.
+void NoteMeasuresOfNothing(const muster::EvaluationProto& evaluation,
+                           std::vector<std::string>* notes) {
+  for (const auto& [key, written] :
+       {std::pair("metrics", evaluation.metrics_size() > 0),
+        std::pair("group", evaluation.has_group()), std::pair("weight", evaluation.has_weight())}) {
+    if (!written) continue;
+    notes->push_back(absl::StrCat("evaluation.", key,
+                                  ": has no effect, since there is no data.eval, which is what is "
+                                  "evaluated; add data.eval, or remove this"));
+  }
+}
+
 void NoteEvaluation(const muster::JobProto& job, std::vector<std::string>* notes) {
-  if (!job.data().has_eval()) return;
+  if (!job.data().has_eval()) return NoteMeasuresOfNothing(job.evaluation(), notes);
   if (const std::string length = ShorterThanInterval(job.training()); !length.empty()) {
     notes->push_back(
         absl::StrCat("training.eval_every: is longer than the job, which ends after ", length,

@@ -119,6 +119,22 @@ TEST(JobNotes, AnIntervalLongerThanTheJobIsTold) {
               told("5 epochs"));
 }
 
+TEST(JobNotes, WhatIsMeasuredNeedsDataToMeasureItOn) {
+  const std::string measured =
+      "evaluation: {metrics: [auc], group: label, weight: label, on_error: warn}\n";
+  for (const JobUse use : {JobUse::kTrain, JobUse::kCheck}) {
+    EXPECT_THAT(
+        NotesOf(GoodJob() + measured, use),
+        ElementsAre(StartsWith("evaluation.metrics: has no effect, since there is no data.eval"),
+                    StartsWith("evaluation.group: has no effect"),
+                    StartsWith("evaluation.weight: has no effect")));
+  }
+  EXPECT_THAT(NotesOf(GoodJob() + "evaluation: {group: label}\n"),
+              ElementsAre(StartsWith("evaluation.group: ")));
+  EXPECT_THAT(NotesOf(Evaluated() + measured), IsEmpty());
+  EXPECT_THAT(NotesOf(GoodJob() + "evaluation: {on_error: warn}\n"), IsEmpty()) << "the default";
+}
+
 // A job of 200,000 classes with a batch of 8. `keys`: of the model.
 std::string ManyClasses(const std::string& model, const std::string& keys) {
   const std::string text = With(
