@@ -31,6 +31,8 @@
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "common/obs/log.h"
+#include "common/process/descriptor_limit.h"
+#include "common/process/fast_bins.h"
 #include "coordinator/frontend/ops.h"
 #include "coordinator/launch/cluster_options.h"
 
@@ -314,6 +316,9 @@ int main(int argc, char** argv) {
   app.add_option("--ready_fd", host.ready_fd)->group("");
   app.add_option("--parent_pipe_fd", host.parent_fd)->group("");
   CLI11_PARSE(app, argc, argv);
+  // As `coordinator` and `worker` do.
+  mu::RaiseDescriptorLimit();
+  mu::DisableFastBins();
   if (!host.kind.empty()) {
     // Before there are threads: RunHost waits for these.
     sigset_t signals;

@@ -21,6 +21,7 @@
 #include "common/env/host_port.h"
 #include "common/env/subprocess.h"
 #include "common/process/descriptor_limit.h"
+#include "common/process/fast_bins.h"
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 
@@ -140,6 +141,7 @@ DaemonProcess::DaemonProcess(const DaemonFlags& flags) : ready_fd_(flags.ready_f
 absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(const DaemonFlags& flags) {
   auto process = std::unique_ptr<DaemonProcess>(new DaemonProcess(flags));
   RaiseDescriptorLimit();
+  DisableFastBins();
   signal(SIGPIPE, SIG_IGN);
   if (flags.die_with_parent) {
     const pid_t parent = getppid();

@@ -2,6 +2,7 @@
 
 #include "common/client/health_command.h"
 #include "common/process/descriptor_limit.h"
+#include "common/process/fast_bins.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/options.h"
 
@@ -14,6 +15,7 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
   const std::optional<CliOptions> options = ParseOptions(argc, argv, &exit_code);
   if (!options.has_value()) return exit_code;
   RaiseDescriptorLimit();
+  DisableFastBins();
   switch (options->command) {
     case CliOptions::kTrain:
     case CliOptions::kEval:

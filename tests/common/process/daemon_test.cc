@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "tests/common/process/fast_bins.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -164,6 +165,18 @@ TEST_F(DaemonProcessTest, MayOpenAsManyFilesAsTheMachineAllows) {
         Daemon daemon(false);
         getrlimit(RLIMIT_NOFILE, &limit);
         _exit(limit.rlim_cur == limit.rlim_max ? 17 : 18);
+      },
+      ::testing::ExitedWithCode(17), "");
+}
+
+TEST_F(DaemonProcessTest, UsesNoFastBins) {
+  testing::EnableFastBins();
+  if (testing::FastBinBytesAfterManyFrees() == 0)
+    GTEST_SKIP() << "this build's allocator has no fast bins";
+  EXPECT_EXIT(
+      {
+        Daemon daemon(false);
+        _exit(testing::FastBinBytesAfterManyFrees() == 0 ? 17 : 18);
       },
       ::testing::ExitedWithCode(17), "");
 }
