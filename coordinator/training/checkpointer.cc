@@ -82,7 +82,7 @@ bool Checkpointer::Due() {
   const Runtime& runtime = coordinator_->runtime();
   return SteadyNow() - last_time_ >= kBetween &&
          (runtime.uncovered_bytes() > options_.most_uncovered_bytes ||
-          runtime.uncovered_functions() > options_.most_uncovered);
+          (options_.most_uncovered > 0 && runtime.uncovered_functions() > options_.most_uncovered));
 }
 
 void Checkpointer::Run() {

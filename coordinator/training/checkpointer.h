@@ -31,12 +31,14 @@ struct CheckpointerOptions {
   std::string directory;
   absl::Duration every = absl::Minutes(5);  // InfiniteDuration: not by time
   uint64_t every_steps = 0;                 // 0: not by steps
-  // What a loss of servers makes run again has to be remembered: a checkpoint is due at the latest
-  // after so many functions.
-  size_t most_uncovered = 20'000;
-  // Or after so many bytes, values of assignments included. When four times as many are kept,
-  // because checkpoints fail, functions that change parameters wait, and so do assignments.
+  // What a loss of servers makes run again has to be remembered: a checkpoint is due when that
+  // takes more than so many bytes, values of assignments included, and at most one a second. Half a
+  // million small functions fit. When four times as many are kept, because checkpoints fail or
+  // take long, functions that change parameters wait, and so do assignments.
   uint64_t most_uncovered_bytes = uint64_t{256} << 20;
+  // Or when there are more than so many functions, to bound what a loss makes run again. 0: any
+  // number.
+  size_t most_uncovered = 0;
   int keep = 3;  // complete checkpoints; older ones are deleted. 0: all
   // Each change asks for a checkpoint now. May be null.
   const std::atomic<uint64_t>* requests = nullptr;

@@ -57,6 +57,28 @@ TEST_F(KeptBytesOfAJob, AssignmentsAskForACheckpoint) {
   EXPECT_EQ(checkpointer.taken(), 1u);
 }
 
+TEST_F(KeptBytesOfAJob, NoNumberOfFunctionsAsksForOneByDefault) {
+  std::atomic<int> looks{0};
+  CheckpointerOptions options = AfterBytes(kBytes);
+  EXPECT_EQ(options.most_uncovered, 0u);
+  options.steps = [&looks] {
+    ++looks;
+    return uint64_t{0};
+  };
+  Checkpointer checkpointer(&c(), options);
+  for (int i = 0; i < 20; ++i) c().Schedule(count_);
+  MU_ASSERT_OK(c().Join());
+  EXPECT_EQ(c().runtime().uncovered_functions(), 20u);
+  EXPECT_LT(c().runtime().uncovered_bytes(), kBytes);
+  // It looks ten times a second, and takes none in the first second.
+  const int before = looks;
+  testing::WaitWhile([&] { return looks < before + 20; });
+  EXPECT_EQ(checkpointer.taken(), 0u);
+  MU_ASSERT_OK(Assign(1));
+  testing::WaitWhile([&] { return checkpointer.taken() == 0; });
+  EXPECT_EQ(c().runtime().uncovered_bytes(), 0u);
+}
+
 TEST_F(KeptBytesOfAJob, FourTimesAsManyMakeFunctionsAndAssignmentsWait) {
   MU_ASSERT_OK(WriteFileAtomic(folder(), "a file where the folder ought to be"));
   Checkpointer checkpointer(&c(), AfterBytes(10 * kBytes));
