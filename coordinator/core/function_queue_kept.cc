@@ -1,5 +1,6 @@
 // Finished functions that the queue keeps for repeats, and the memory that they take.
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "coordinator/core/function_queue.h"
@@ -9,9 +10,14 @@ namespace {
 
 constexpr size_t kMapNode = 48;  // what a std::map adds to an entry, with the allocator's own
 
+// Short names have their place in the string itself.
+size_t HeapBytes(const std::string& name) {
+  return name.capacity() > std::string().capacity() ? name.capacity() + 1 : 0;
+}
+
 size_t OwnBytes(const FunctionQueue::Function& function) {
   return sizeof(std::pair<FunctionId, FunctionQueue::Function>) + kMapNode +
-         function.batches.capacity() * sizeof(BatchRange) +
+         HeapBytes(function.work.name) + function.batches.capacity() * sizeof(BatchRange) +
          function.samples.capacity() * sizeof(uint32_t) +
          function.avoid.capacity() * sizeof(WorkerId);
 }

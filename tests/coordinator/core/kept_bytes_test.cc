@@ -36,9 +36,9 @@ class KeptFunctions : public ::testing::Test {
  protected:
   KeptFunctions() { queue_.WorkerReady(WorkerId(0), 1); }
 
-  void Finish(int functions) {
+  void Finish(int functions, const std::string& name = "") {
     for (int i = 0; i < functions; ++i)
-      queue_.Schedule({.steps = 1, .dataset = 1, .updates = true});
+      queue_.Schedule({.name = name, .steps = 1, .dataset = 1, .updates = true});
     std::vector<FunctionId> completed;
     for (auto starts = queue_.Dispatch(&completed); !starts.empty();
          starts = queue_.Dispatch(&completed)) {
@@ -79,6 +79,18 @@ TEST_F(KeptFunctions, TakeTheirOwnMemoryAndThatOfALeaseOnce) {
   EXPECT_GE(each, sizeof(FunctionQueue::Function) + sizeof(BatchRange));
   Finish(98);
   EXPECT_EQ(queue_.kept_bytes(), one + 99 * each);
+}
+
+TEST_F(KeptFunctions, CountWithTheirNames) {
+  Finish(1);
+  const uint64_t one = queue_.kept_bytes();
+  Finish(1, "short");
+  const uint64_t each = queue_.kept_bytes() - one;
+  Finish(1, std::string(1000, 'n'));
+  EXPECT_GE(queue_.kept_bytes(), one + 2 * each + 1000);
+  Commit(kOne);
+  Commit(kTwo);
+  EXPECT_EQ(queue_.kept_bytes(), 0u) << "what was added is taken off";
 }
 
 TEST_F(KeptFunctions, AnAssignmentCountsWithItsValue) {
