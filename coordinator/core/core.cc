@@ -29,6 +29,7 @@ Core::Core(Options options)
           options.backup),
       between_rounds_(kFirstPause, kLongestPause,
                       HashCombine(options.job.value(), options.epoch.value())),
+      delays_(HashCombine(options.epoch.value(), options.job.value())),
       reset_servers_(options.epoch > CoordinatorEpoch(1)) {}
 
 void Core::Step(absl::Time now, Event event, Actions* actions) {

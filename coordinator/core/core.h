@@ -37,6 +37,7 @@
 #include "coordinator/core/permission.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/resumed_steps.h"
+#include "coordinator/core/retry_delays.h"
 #include "coordinator/core/server_task.h"
 #include "coordinator/core/staleness_counts.h"
 #include "coordinator/core/update_pause.h"
@@ -82,8 +83,7 @@ class Core {
 
   // Appends what is to be done, in this order.
   void Step(absl::Time now, Event event, Actions* actions);
-  // When Step wants a Tick at the latest.
-  absl::Time alarm() const;
+  absl::Time alarm() const;  // when Step wants a Tick at the latest
 
   // Data.
   const DatasetLeases* leases(uint64_t dataset) const;  // null: there is none
@@ -92,8 +92,7 @@ class Core {
   std::shared_ptr<const pb::LeaseProto> UpcomingLease(uint64_t dataset, WorkerId worker);
   std::vector<pb::DatasetPositionProto> DataPositions() const;  // that checkpoints hold
 
-  // At the end of a checkpoint's saves.
-  JobPosition PositionAfterCuts() const;
+  JobPosition PositionAfterCuts() const;  // at the end of a checkpoint's saves
 
   // What is.
   const Membership& membership() const { return membership_; }
@@ -308,7 +307,7 @@ class Core {
   // Tasks (core_tasks.cc).
   struct Task {
     ServerTask what;
-    int tries = 0;
+    int tries = 0, failures = 0;  // failures: also those that are no try, in a row
     absl::Time not_before = absl::InfinitePast();
     FunctionId place;  // of an assignment, of all tries
   };
@@ -327,6 +326,7 @@ class Core {
   };
   void BeginWork(Work::Kind kind, TaskId task);
   Work EndWork();
+  void DelayWork() { work_again_at_ = now_ + delays_.After(++work_failures_); }
   bool Waits(uint64_t attempt) const {
     return work_.kind != Work::Kind::kNone && work_.attempt == attempt;
   }
@@ -361,8 +361,7 @@ class Core {
   }
   // One that no server's state has been in, and that none has been asked to take.
   Generation NextGeneration();
-  // Whatever older coordinators gave out is smaller.
-  Generation FirstGeneration() const;
+  Generation FirstGeneration() const;  // whatever older coordinators gave out is smaller
 
   const Options options_;
   absl::Time now_;
@@ -415,6 +414,7 @@ class Core {
   absl::Status round_error_;              // of the last round that failed
   absl::Time retry_at_ = absl::InfiniteFuture();
   Backoff between_rounds_;  // since the servers last served
+  RetryDelays delays_;
   OldLeases old_leases_;
   std::optional<event::Restored> restored_;  // held back until they have ended
   std::optional<Unread> unread_;             // see LookFirst
@@ -431,9 +431,9 @@ class Core {
   Work work_;
   uint64_t attempts_ = 0;
   absl::Time work_again_at_ = absl::InfinitePast();
-  int configure_tries_ = 0;
-  std::vector<event::Leave> leaves_;  // of servers, that wait for the end of the work
-  bool leave_wanted_ = false;         // a checkpoint before a server leaves
+  int configure_tries_ = 0, work_failures_ = 0;  // in a row
+  std::vector<event::Leave> leaves_;             // of servers, that wait for the end of the work
+  bool leave_wanted_ = false;                    // a checkpoint before a server leaves
   struct LeaveSaved {
     std::optional<CheckpointNumber> checkpoint;  // none: it failed
   };

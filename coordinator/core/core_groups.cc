@@ -8,11 +8,6 @@
 #include "coordinator/core/protections.h"
 
 namespace mu {
-namespace {
-
-constexpr absl::Duration kRetry = absl::Milliseconds(100);
-
-}  // namespace
 
 absl::Status Core::GroupRefuses(const FunctionWork& work) const {
   if (work.group == GroupId()) return absl::OkStatus();
@@ -103,7 +98,7 @@ void Core::On(event::ViewAnswered& e) {
   const ViewId view = call->view;
   if (!e.error.ok()) {
     if (deadlines::MayTryAgain(e.error, views_.tries(view)) || absl::IsCancelled(e.error.status))
-      return views_.TryAgainAt(view, now_ + kRetry);
+      return views_.TryAgainAt(view, now_ + delays_.After(*views_.tries(view)));
     if (call->loads) {
       // Servers have their state whatever a view's files are: it is the error of who reads it.
       Note(Level::kError, "a view of a checkpoint cannot be loaded: ", StatusText(e.error.status));

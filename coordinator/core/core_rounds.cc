@@ -10,11 +10,6 @@
 #include "coordinator/core/protections.h"
 
 namespace mu {
-namespace {
-
-constexpr absl::Duration kRetry = absl::Milliseconds(50);
-
-}  // namespace
 
 Permission Core::MaySetRounds(const RoundRules& rules) const {
   if (rules == queue_.rounds()) return {};
@@ -122,6 +117,7 @@ void Core::On(event::RoundCommitted& e) {
   const Work work = EndWork();
   if (closed_ || !ended_.ok()) return;
   if (e.error.ok() || MU_BROKEN(half_committed)) {
+    work_failures_ = 0;
     applied_round_ = {work.generation, work.round};
     if (round_decided()) return FinishRound(e.updates);
     dispatch_ = true;
@@ -130,7 +126,7 @@ void Core::On(event::RoundCommitted& e) {
   if (!e.error.passing()) return End(e.error.status);
   // Some servers may have applied it: the others have to, before anything else.
   Note(Level::kWarning, "round ", work.round, " is committed again: ", StatusText(e.error.status));
-  work_again_at_ = now_ + kRetry;
+  DelayWork();
 }
 
 void Core::FinishRound(const std::vector<uint32_t>& updates) {

@@ -97,6 +97,8 @@ void Core::Act(const Recovery::Actions& actions) {
       case Kind::kResume:
         leave_opened_ = false;
         between_rounds_.Reset();
+        work_failures_ = 0;  // of servers that are gone, perhaps
+        work_again_at_ = absl::InfinitePast();
         parameters_configured_ = round_parameters_;
         views_.ServersChanged();
         Do(action::UseRouting{});

@@ -13,11 +13,6 @@
 #include "coordinator/core/restore_fault.h"
 
 namespace mu {
-namespace {
-
-constexpr absl::Duration kRetry = absl::Milliseconds(100);
-
-}  // namespace
 
 void Core::On(event::TaskWanted& e) {
   if (absl::Status ended = this->ended(); !ended.ok())
@@ -88,7 +83,7 @@ void Core::TryAgain(TaskId id, const CallError& error, bool counts) {
   Task* const task = FindTask(id);
   if (task == nullptr) return;
   if (counts && !deadlines::MayTryAgain(error, &task->tries)) return Answer(id, error.status);
-  task->not_before = now_ + kRetry;
+  task->not_before = now_ + delays_.After(++task->failures);
 }
 
 void Core::AnswerReady() {
@@ -192,14 +187,14 @@ void Core::On(event::Configured& e) {
   if (!Waits(e.attempt)) return;
   const Work work = EndWork();
   if (!e.error.ok()) {
-    work_again_at_ = now_ + kRetry;
+    DelayWork();
     if (deadlines::MayTryAgain(e.error, &configure_tries_)) return;
     configure_tries_ = 0;
     // Nobody else would tell the functions that wait.
     if (state_broken() && tasks_.empty()) return End(e.error.status);
     return AnswerAll(e.error.status);
   }
-  configure_tries_ = 0;
+  configure_tries_ = work_failures_ = 0;
   if (!configured_.has_value()) failures_.ServersBack(Seconds());  // of the gathering cluster
   reset_servers_ = false;
   parameters_configured_ = work.parameters;
@@ -229,7 +224,7 @@ void Core::On(event::Assigned& e) {
   if (task == nullptr) return;
   if (e.error.applied_full) {
     // Nobody's fault: it is made when there is room, or when it is the oldest.
-    task->not_before = now_ + kRetry;
+    task->not_before = now_ + delays_.After(++task->failures);
     return Act(update_pause_.ServerRefused(e.error.index, task->place));
   }
   if (!e.error.ok()) return TryAgain(work.task, e.error);
@@ -249,6 +244,7 @@ void Core::AssignmentRepeated(const CallError& error) {
   const auto place = queue_.NextAssignment();
   if (!place.has_value()) return;
   if (error.ok()) {
+    work_failures_ = 0;
     queue_.AssignmentDone(*place);
     dispatch_ = true;
     return;
@@ -258,7 +254,7 @@ void Core::AssignmentRepeated(const CallError& error) {
   if (!error.passing()) return End(error.status);
   Note(Level::kWarning, "the assignment of '", queue_.Find(*place)->work.assignment->variable,
        "' is repeated again: ", StatusText(error.status));
-  work_again_at_ = now_ + kRetry;
+  DelayWork();
 }
 
 void Core::LookFirst(action::LookAtFiles look, Unread unread) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <optional>
 #include <set>
 #include <string>
@@ -155,6 +156,17 @@ class CoreDriver {
   std::string TickAfter(absl::Duration passed) {
     now += passed;
     return Step(event::Tick{});
+  }
+  // When the core wants to ask again for what has failed so often in a row. All members are alive.
+  std::string TickAfterFailures(int failures) {
+    for (const Member& member : core.membership().All())
+      Beat(member.role, member.incarnation.value(), member.index);
+    const absl::Duration wait = core.alarm() - now;
+    const absl::Duration longest =
+        std::min(RetryDelays::kFirst * (1 << (failures - 1)), RetryDelays::kLongest);
+    EXPECT_GE(wait, longest / 2) << failures;
+    EXPECT_LE(wait, longest) << failures;
+    return TickAfter(wait);
   }
   uint32_t servers() const { return servers_; }
 

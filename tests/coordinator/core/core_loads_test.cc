@@ -80,9 +80,9 @@ TEST(CoreLoads, ServersThatCannotBeResetEndTheJob) {
   d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))});
   uint64_t resetting = Attempt(d);
   d.Schedule();
-  for (uint64_t i = 1; i < 20; ++i) {
+  for (int i = 1; i < 20; ++i) {
     EXPECT_EQ(d.Step(event::Configured{resetting, Error(MachineFault())}), "") << i;
-    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), absl::StrCat("reset in ", 3 + i));
+    EXPECT_EQ(d.TickAfterFailures(i), absl::StrCat("reset in ", 3 + i));
     resetting = Attempt(d);
   }
   EXPECT_EQ(d.Step(event::Configured{resetting, Error(MachineFault())}),

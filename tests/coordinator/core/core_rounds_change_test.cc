@@ -41,7 +41,7 @@ TEST_F(CoreRoundsChange, AfterAnotherModeServersAreToldWhichRoundIsTheNext) {
   EXPECT_EQ(Note(d_.Step(event::SetRounds{{.replicas = 1}})), "commit 4: ");
   EXPECT_EQ(d_.Schedule(), "scheduled 3") << "no server takes its contribution yet";
   EXPECT_EQ(Committed(testing::Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)), "");
-  EXPECT_EQ(TickAfter(absl::Milliseconds(60)), "commit 4: ");
+  EXPECT_EQ(TickAfterFailures(1), "commit 4: ");
   EXPECT_EQ(Committed(), "start 3 on 0 from 0");
   EXPECT_EQ(d_.runs.at(FunctionId(3)).round, 5u);
   EXPECT_EQ(Result(3, 0), "keep 3; commit 5: 3 (1)");

@@ -17,7 +17,7 @@ class CoreRoundsTest : public ::testing::Test {
   }
   // As the driver's; remembers the attempt of a commitment that follows.
   std::string Result(uint64_t function, uint32_t step) { return Note(d_.Result(function, step)); }
-  std::string TickAfter(absl::Duration passed) { return Note(d_.TickAfter(passed)); }
+  std::string TickAfterFailures(int failures) { return Note(d_.TickAfterFailures(failures)); }
   std::string Note(std::string told) {
     for (const Action& action : d_.last) {
       if (const auto* commit = std::get_if<action::CommitRound>(&action))

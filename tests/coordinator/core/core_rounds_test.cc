@@ -62,8 +62,21 @@ TEST_F(CoreRounds, ACommitmentIsRepeatedUntilAllServersHaveIt) {
   EXPECT_EQ(Committed(testing::Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)), "");
   EXPECT_THAT(d_.Want(5, {.kind = ServerTask::Kind::kSave}), Not(HasSubstr("save")))
       << "some servers may have the round, others not";
-  EXPECT_EQ(TickAfter(absl::Milliseconds(60)), "commit 1: 1 (1)");
+  EXPECT_EQ(TickAfterFailures(1), "commit 1: 1 (1)");
   EXPECT_THAT(Committed(), AllOf(HasSubstr("finish 1 OK"), HasSubstr("save 1")));
+}
+
+TEST_F(CoreRounds, ACommitmentIsRepeatedMoreAndMoreSlowly) {
+  Serve(1, {.replicas = 1}, /*functions=*/2);
+  for (uint64_t function = 1; function <= 2; ++function) {
+    EXPECT_THAT(Result(function, 0), HasSubstr(absl::StrCat("commit ", function, ": ")));
+    d_.Ended(function);
+    for (int i = 1; i <= 6; ++i) {
+      EXPECT_EQ(Committed(testing::Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)), "") << i;
+      EXPECT_THAT(TickAfterFailures(i), HasSubstr("commit ")) << i;
+    }
+    EXPECT_THAT(Committed(), HasSubstr(absl::StrCat("finish ", function, " OK")));
+  }
 }
 
 TEST_F(CoreRounds, NoRoundIsDecidedWhileACheckpointIsTaken) {

@@ -47,9 +47,37 @@ TEST(CoreTasks, WhatTwentyTriesDoNotConfigureIsAnError) {
   EXPECT_EQ(d.Want(2, {}), "configure in 1");
   for (int i = 1; i < 20; ++i) {
     EXPECT_EQ(d.Step(event::Configured{Attempt(d), Error(MachineFault())}), "") << i;
-    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "configure in 1") << i;
+    EXPECT_EQ(d.TickAfterFailures(i), "configure in 1") << i;
   }
   EXPECT_EQ(d.Step(event::Configured{Attempt(d), Error(MachineFault())}), "done 2 UNAVAILABLE");
+}
+
+TEST(CoreTasks, ASuccessMakesTheNextFailureTheFirst) {
+  CoreDriver d;
+  d.Serve(0);
+  for (uint64_t version = 2; version <= 3; ++version) {
+    d.Step(event::CatalogChanged{version, 1, Generation(1), version});
+    EXPECT_EQ(d.Want(version, {}), "configure in 1");
+    for (int i = 1; i <= 3; ++i) {
+      d.Step(event::Configured{Attempt(d), Error(MachineFault())});
+      EXPECT_EQ(d.TickAfterFailures(i), "configure in 1") << i;
+    }
+    EXPECT_EQ(d.Step(event::Configured{Attempt(d)}),
+              absl::StrCat("use routing; done ", version, " OK"));
+  }
+}
+
+// A coordinator does not keep step with another one, and a history can be replayed.
+TEST(CoreTasks, PausesBetweenTriesDependOnTheEpochOnly) {
+  const auto pause = [](uint64_t epoch) {
+    CoreDriver d(1, CoordinatorEpoch(epoch));
+    d.Serve(0);
+    d.Want(2, Assign());
+    d.Step(event::Assigned{Attempt(d), Error(MachineFault())});
+    return d.core.alarm() - d.now;
+  };
+  EXPECT_EQ(pause(1), pause(1));
+  EXPECT_NE(pause(1), pause(2));
 }
 
 TEST(CoreTasks, WhatIsGivenUpWaitsNoLongerForServers) {
@@ -330,7 +358,7 @@ TEST(CoreTasks, WhatTwentyTriesDoNotAssignIsAnError) {
   d.Want(2, Assign());
   for (int i = 1; i < 20; ++i) {
     EXPECT_EQ(d.Step(event::Assigned{Attempt(d), Error(MachineFault())}), "") << i;
-    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "assign 1") << i;
+    EXPECT_EQ(d.TickAfterFailures(i), "assign 1") << i;
   }
   EXPECT_EQ(d.Step(event::Assigned{Attempt(d), Error(MachineFault())}), "done 2 UNAVAILABLE");
 }
