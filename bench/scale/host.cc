@@ -15,11 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "bench/scale/direct_workers.h"
 #include "common/base/mutex.h"
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
+#include "common/rpc/typed.h"
+#include "proto/coordinator.pb.h"
 #include "proto/worker.pb.h"
 #include "psserver/node.h"
 #include "worker/node.h"
@@ -63,10 +66,21 @@ struct Host {
   const HostOptions options;
   Telemetry telemetry;
   const std::unique_ptr<Transport> transport = NewGrpcTransport();
+  std::shared_ptr<Channel> driver;  // "serve" with churn
   Mutex mutex;
   std::vector<std::shared_ptr<Seen>> seen ABSL_GUARDED_BY(mutex);
 };
 
+void NoteUp(Seen& seen) {
+  MutexLock lock(&seen.mutex);
+  seen.up.from_ns = NowNs();
+}
+void NoteDown(Seen& seen) {
+  MutexLock lock(&seen.mutex);
+  seen.up.until_ns = std::min(seen.up.until_ns, NowNs());
+}
+
+// Of "join".
 struct Joined {
   std::shared_ptr<Seen> seen;
   std::unique_ptr<WorkerNode> node;
@@ -83,28 +97,55 @@ absl::StatusOr<Joined> NewWorker(Host& host) {
 
 absl::Status Register(Joined& joined) {
   MU_RETURN_IF_ERROR(joined.node->Register());
-  MutexLock lock(&joined.seen->mutex);
-  joined.seen->up.from_ns = NowNs();
+  NoteUp(*joined.seen);
   return absl::OkStatus();
 }
 
 // A worker ends as if its process had died, and another one comes.
 absl::Status Replace(Host& host, Joined& joined) {
-  {
-    MutexLock lock(&joined.seen->mutex);
-    joined.seen->up.until_ns = NowNs();
-  }
+  NoteDown(*joined.seen);
   joined.node = nullptr;
   MU_ASSIGN_OR_RETURN(joined, NewWorker(host));
   return Register(joined);
+}
+
+// Of "serve".
+struct Served {
+  std::shared_ptr<Seen> seen;
+  std::unique_ptr<WorkerServer> worker;
+  std::unique_ptr<RpcServer> server;
+};
+
+absl::StatusOr<Served> NewServed(Host& host) {
+  Served served{host.NewSeen(), nullptr, nullptr};
+  served.worker = std::make_unique<WorkerServer>(host.OptionsOf(served.seen), host.transport.get());
+  MethodTable methods;
+  served.worker->AddMethods(&methods);
+  MU_ASSIGN_OR_RETURN(served.server, host.transport->Listen("127.0.0.1:0", std::move(methods)));
+  return served;
+}
+
+// The same as above without a coordinator.
+absl::Status Replace(Host& host, Served& served) {
+  NoteDown(*served.seen);
+  served.server = nullptr;
+  served.worker = nullptr;
+  MU_ASSIGN_OR_RETURN(served, NewServed(host));
+  pb::RegisterRequest come;
+  come.set_role(pb::ROLE_WORKER);
+  come.set_address(served.server->address());
+  MU_RETURN_IF_ERROR(Call<pb::RegisterReply>(*host.driver, kComeMethod, come).status());
+  NoteUp(*served.seen);
+  return absl::OkStatus();
 }
 
 void Complain(const absl::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "scale: %s\n", std::string(status.message()).c_str());
 }
 
-// Registers all, then replaces one after the other, `churn` of them a second. For ever.
-void Churn(Host& host, std::vector<Joined>& workers) {
+// Replaces one after the other, `churn` of them a second. For ever.
+template <typename Worker>
+void Churn(Host& host, std::vector<Worker>& workers) {
   const int replacers =
       static_cast<int>(std::min(static_cast<double>(workers.size()), 2 * host.options.churn + 1));
   const absl::Duration every = absl::Seconds(replacers / host.options.churn);
@@ -156,6 +197,7 @@ void Write(Host& host) {
     for (const auto& gap : seen->gaps) out << "gap " << gap.from_ns << " " << gap.until_ns << "\n";
     if (seen->up.from_ns > 0) out << "up " << seen->up.from_ns << " " << seen->up.until_ns << "\n";
   }
+  out << "steps " << host.telemetry.counter("worker.steps")->value() << " 0\n";
   out.close();
   (void)std::rename((host.options.log + ".part").c_str(), host.options.log.c_str());
 }
@@ -195,18 +237,30 @@ absl::Status Join(Host& host) {
 }
 
 absl::Status Serve(Host& host) {
-  static std::vector<std::unique_ptr<WorkerServer>> workers;
+  static std::vector<Served> workers;  // threads use them until the process ends
+  std::vector<std::string> addresses;
+  for (int i = 0; i < host.options.workers; ++i) {
+    MU_ASSIGN_OR_RETURN(Served served, NewServed(host));
+    NoteUp(*served.seen);
+    addresses.push_back(served.server->address());
+    workers.push_back(std::move(served));
+  }
+  MU_RETURN_IF_ERROR(Announce(host.options, addresses));
+  if (host.options.churn > 0) {
+    host.driver = host.transport->Connect(host.options.coordinator, pb::ROLE_COORDINATOR);
+    WaitForSignal(SIGUSR1);
+    Churn(host, workers);
+  }
+  WaitForSignal(SIGTERM);
+  return absl::OkStatus();
+}
+
+absl::Status ServeEcho(Host& host) {
   static std::vector<std::unique_ptr<RpcServer>> servers;
   std::vector<std::string> addresses;
   for (int i = 0; i < host.options.workers; ++i) {
     MethodTable methods;
-    if (host.options.kind == "serve") {
-      workers.push_back(
-          std::make_unique<WorkerServer>(host.OptionsOf(host.NewSeen()), host.transport.get()));
-      workers.back()->AddMethods(&methods);
-    } else {
-      methods.AddConversation("/bench/Echo", RunOn::kTransportThread, Echo);
-    }
+    methods.AddConversation("/bench/Echo", RunOn::kTransportThread, Echo);
     MU_ASSIGN_OR_RETURN(auto server, host.transport->Listen("127.0.0.1:0", std::move(methods)));
     addresses.push_back(server->address());
     servers.push_back(std::move(server));
@@ -217,13 +271,18 @@ absl::Status Serve(Host& host) {
 }
 
 absl::Status ServeParameters(Host& host) {
-  static std::unique_ptr<PsNode> server;
-  PsNodeOptions options;
-  options.coordinator = host.options.coordinator;
-  options.telemetry = &host.telemetry;
-  MU_ASSIGN_OR_RETURN(server, PsNode::Listen(host.transport.get(), std::move(options)));
-  MU_RETURN_IF_ERROR(server->Register());
-  MU_RETURN_IF_ERROR(Announce(host.options, {server->address()}));
+  static std::vector<std::unique_ptr<PsNode>> servers;
+  std::vector<std::string> addresses;
+  for (int i = 0; i < host.options.workers; ++i) {
+    PsNodeOptions options;
+    options.coordinator = host.options.coordinator;
+    options.telemetry = &host.telemetry;
+    MU_ASSIGN_OR_RETURN(auto server, PsNode::Listen(host.transport.get(), std::move(options)));
+    MU_RETURN_IF_ERROR(server->Register());
+    addresses.push_back(server->address());
+    servers.push_back(std::move(server));
+  }
+  MU_RETURN_IF_ERROR(Announce(host.options, addresses));
   WaitForSignal(SIGTERM);
   return absl::OkStatus();
 }
@@ -237,6 +296,7 @@ int RunHost(const HostOptions& options) {
   static Host host(options);
   const absl::Status status = options.kind == "join"     ? Join(host)
                               : options.kind == "server" ? ServeParameters(host)
+                              : options.kind == "echo"   ? ServeEcho(host)
                                                          : Serve(host);
   Complain(status);
   if (status.ok() && !options.log.empty()) Write(host);
@@ -250,8 +310,13 @@ absl::Status ReadHostLog(const std::string& file, HostLog* log) {
   if (!in) return absl::NotFoundError(file + " was not written");
   std::string kind;
   HostLog::Interval interval;
-  while (in >> kind >> interval.from_ns >> interval.until_ns)
-    (kind == "gap" ? log->gaps : log->up).push_back(interval);
+  while (in >> kind >> interval.from_ns >> interval.until_ns) {
+    if (kind == "steps") {
+      log->steps += interval.from_ns;
+    } else {
+      (kind == "gap" ? log->gaps : log->up).push_back(interval);
+    }
+  }
   return absl::OkStatus();
 }
 
