@@ -3,6 +3,7 @@
 // coordinator in this process. Printed: functions a second, the gap on the worker between the end
 // of a function and the start of the next, the efficiency, the coordinator's processor time and
 // memory, and how long it takes until all workers have registered and ended their first function.
+// With --rounds the medians of all of it, the lowest and the highest.
 //
 // Beside it, in the same run: the same services driven by a loop that needs no coordinator
 // ("direct"), and an echo over calls of the same kind with as many in flight. On a busy machine the
@@ -15,14 +16,13 @@
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <string>
-#include <vector>
 
 #include "bench/scale/coordinated.h"
 #include "bench/scale/direct.h"
 #include "bench/scale/direct_workers.h"
+#include "bench/scale/figures.h"
 #include "bench/scale/host.h"
 #include "bench/scale/hosts.h"
 #include "bench/scale/options.h"
@@ -34,6 +34,8 @@
 
 namespace mu::scale {
 namespace {
+
+constexpr char kOfDirect[] = "of direct, %", kOfEcho[] = "of the echo, %";
 
 DirectOptions DirectOptionsOf(const Options& options) {
   return {.in_flight = options.in_flight,
@@ -76,48 +78,70 @@ absl::StatusOr<Measured> MeasureEcho(const Options& options, const std::string& 
   return measured;
 }
 
+void PrintEfficiency(const Measured& measured, const Options& options) {
+  std::printf("  steps ran in %.2f%% of the time in which workers were up\n",
+              measured.Efficiency(options.steps, options.step_ms));
+}
+
 void PrintGaps(const char* who, const Measured& measured) {
   std::printf("%s: gap on the worker p50 %.3f ms, p99 %.3f ms of %zu\n", who, measured.GapAt(0.5),
               measured.GapAt(0.99), measured.gaps_ms.size());
 }
 
-double Median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
+// Of the coordinator's part, all that docs/scaling.md quotes.
+void Note(const Coordinated& fed, const Options& options, Figures* figures) {
+  figures->Add("functions/s", fed.functions_per_second);
+  figures->Add("coordinator's processor time, us a function", fed.cpu_us_each());
+  figures->Add("gap on the worker, p50 ms", fed.GapAt(0.5));
+  figures->Add("gap on the worker, p99 ms", fed.GapAt(0.99));
+  if (options.step_ms > 0)
+    figures->Add("efficiency, %", fed.Efficiency(options.steps, options.step_ms));
+  figures->Add("coordinator's memory at the beginning, MB", fed.begin_mb);
+  figures->Add("coordinator's memory at the end, MB", fed.end_mb);
+  figures->Add("coordinator's memory, growth in the window, MB", fed.end_mb - fed.begin_mb);
+  figures->Add("all workers registered, s", fed.registered_seconds);
+  figures->Add("all workers ended their first functions, s", fed.first_seconds);
+  if (options.churn == 0) return;
+  figures->Add("workers lost", static_cast<double>(fed.lost_workers));
+  figures->Add("functions that ran again", static_cast<double>(fed.runs_again));
+  figures->Add("steps repeated", static_cast<double>(fed.steps_repeated));
+}
+
+absl::Status MeasureOnce(const Options& options, Figures* figures) {
+  MU_ASSIGN_OR_RETURN(const TempDirectory directory, TempDirectory::Create("muster-scale"));
+  MU_ASSIGN_OR_RETURN(const Coordinated fed, MeasureCoordinator(options, directory.path()));
+  Print(fed, options);
+  MU_RETURN_IF_ERROR(CheckRepeated(fed, options));
+  Note(fed, options, figures);
+  PrintGaps("coordinator", fed);
+  if (options.step_ms > 0) PrintEfficiency(fed, options);
+  if (options.coordinator_only) return absl::OkStatus();
+  MU_ASSIGN_OR_RETURN(const Measured direct,
+                      MeasureDirect(options, directory.path(), fed.function));
+  PrintGaps("direct", direct);
+  figures->Add("direct, functions/s", direct.functions_per_second);
+  figures->Add("direct, gap on the worker, p50 ms", direct.GapAt(0.5));
+  figures->Add("direct, gap on the worker, p99 ms", direct.GapAt(0.99));
+  figures->Add(kOfDirect, 100 * fed.functions_per_second / direct.functions_per_second);
+  if (options.step_ms > 0) {  // an echo does not wait
+    PrintEfficiency(direct, options);
+    figures->Add("direct, efficiency, %", direct.Efficiency(options.steps, options.step_ms));
+    return absl::OkStatus();
+  }
+  MU_ASSIGN_OR_RETURN(const Measured echo, MeasureEcho(options, directory.path()));
+  figures->Add("echo, calls/s", echo.functions_per_second);
+  figures->Add(kOfEcho, 100 * fed.functions_per_second / echo.functions_per_second);
+  return absl::OkStatus();
 }
 
 absl::Status Measure(const Options& options) {
-  std::vector<double> rates, of_direct, of_echo, efficiencies;
-  for (int round = 0; round < options.rounds; ++round) {
-    MU_ASSIGN_OR_RETURN(const TempDirectory directory, TempDirectory::Create("muster-scale"));
-    MU_ASSIGN_OR_RETURN(const Coordinated fed, MeasureCoordinator(options, directory.path()));
-    Print(fed, options);
-    MU_RETURN_IF_ERROR(CheckRepeated(fed, options));
-    rates.push_back(fed.functions_per_second);
-    PrintGaps("coordinator", fed);
-    if (options.step_ms > 0) {
-      efficiencies.push_back(fed.Efficiency(options.steps, options.step_ms));
-      std::printf("  steps ran in %.2f%% of the time in which workers were up\n",
-                  efficiencies.back());
-    }
-    if (options.coordinator_only) continue;
-    MU_ASSIGN_OR_RETURN(const Measured direct,
-                        MeasureDirect(options, directory.path(), fed.function));
-    PrintGaps("direct", direct);
-    if (options.step_ms > 0) {
-      std::printf("  steps ran in %.2f%% of the time in which workers were up\n",
-                  direct.Efficiency(options.steps, options.step_ms));
-    }
-    of_direct.push_back(100 * fed.functions_per_second / direct.functions_per_second);
-    if (options.step_ms > 0) continue;  // an echo does not wait
-    MU_ASSIGN_OR_RETURN(const Measured echo, MeasureEcho(options, directory.path()));
-    of_echo.push_back(100 * fed.functions_per_second / echo.functions_per_second);
-  }
-  std::printf("%d workers, medians of %d: %.0f functions/s; %.1f%% of direct, %.1f%% of the echo",
-              options.workers, options.rounds, Median(rates), Median(of_direct), Median(of_echo));
-  if (options.step_ms > 0) std::printf("; efficiency %.2f%%", Median(efficiencies));
-  std::printf("\n");
+  Figures figures;
+  for (int round = 0; round < options.rounds; ++round)
+    MU_RETURN_IF_ERROR(MeasureOnce(options, &figures));
+  std::printf("%d workers, medians of %d: %.0f functions/s; %.1f%% of direct, %.1f%% of the echo\n",
+              options.workers, options.rounds, figures.Median("functions/s"),
+              figures.Median(kOfDirect), figures.Median(kOfEcho));
+  figures.Print();
   return absl::OkStatus();
 }
 
@@ -135,7 +159,8 @@ int main(int argc, char** argv) {
   app.add_option("--steps", options.steps, "of each function");
   app.add_option("--seconds", options.seconds, "of the window that is measured");
   app.add_option("--warm_up", options.warm_up, "seconds before it");
-  app.add_option("--rounds", options.rounds, "how often all is measured; then medians");
+  app.add_option("--rounds", options.rounds, "how often all is measured; then medians")
+      ->check(CLI::PositiveNumber);
   app.add_option("--churn", options.churn, "workers that end and come back each second");
   app.add_option("--member_timeout", options.member_timeout, "seconds of silence of a lost worker");
   app.add_flag("--coordinator_only", options.coordinator_only, "no loop without a coordinator");
