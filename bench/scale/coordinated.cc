@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "bench/process_times.h"
@@ -12,6 +15,7 @@
 #include "common/base/status.h"
 #include "common/base/steady_now.h"
 #include "common/obs/telemetry.h"
+#include "coordinator/frontend/dataset_spec.h"
 #include "coordinator/frontend/ops.h"
 #include "coordinator/launch/cluster_options.h"
 
@@ -25,10 +29,49 @@ double MostMb() {
   return static_cast<double>(usage.ru_maxrss) / 1e3;  // in kilobytes
 }
 
-absl::StatusOr<Function> Define(Coordinator& c) {
+// The smallest work that the options allow.
+absl::StatusOr<Function> DefineNothing(Coordinator& c) {
   return c.DefineFunction("nothing", [](FunctionBuilder& f) {
     f.Return("one", ConstantTensor(Tensor::Scalar<float>(1)));
   });
+}
+
+absl::StatusOr<Function> DefineUpdate(Coordinator& c, int servers) {
+  const int64_t size = servers;  // a partition of one number for each server
+  MU_ASSIGN_OR_RETURN(
+      const Variable counts,
+      c.CreateVariable({.name = "counts",
+                        .shape = Shape({size}),
+                        .trainable = false,
+                        .partitioner = FixedShards{static_cast<uint32_t>(servers)}}));
+  const Tensor ones =
+      Tensor::Of<float>(Shape({size}), std::vector<float>(static_cast<size_t>(servers), 1));
+  return c.DefineFunction("update",
+                          [&](FunctionBuilder&) { AssignAdd(counts, ConstantTensor(ones)); });
+}
+
+absl::StatusOr<Function> DefineRead(Coordinator& c, int leases, const std::string& directory) {
+  constexpr uint32_t kRecords = 16;  // of a lease, and a batch has one of them
+  const std::string file = directory + "/data.csv";
+  {
+    std::ofstream out(file);
+    for (int64_t i = 0; i < int64_t{leases} * kRecords; ++i) out << i % 10 << "\n";
+    if (!out.flush()) return absl::UnavailableError("cannot write " + file);
+  }
+  // Only shuffled data has leases as small as one likes.
+  MU_ASSIGN_OR_RETURN(
+      const Dataset data,
+      c.CreateDataset(
+          Csv({file}).Number("x", 0).Batch(1).Shuffle(kRecords).BlockRecords(kRecords)));
+  return c.DefineFunction(
+      "read", [&](FunctionBuilder& f) { f.Return("x", ReduceSum(f.NextBatch(data)["x"])); });
+}
+
+absl::StatusOr<Function> Define(Coordinator& c, const Options& options,
+                                const std::string& directory) {
+  if (options.dataset_leases > 0) return DefineRead(c, options.dataset_leases, directory);
+  if (options.servers > 0) return DefineUpdate(c, options.servers);
+  return DefineNothing(c);
 }
 
 absl::Status StartCluster(const Options& options, std::unique_ptr<Coordinator>* coordinator,
@@ -38,8 +81,10 @@ absl::Status StartCluster(const Options& options, std::unique_ptr<Coordinator>* 
   cluster.workers = options.workers;
   cluster.listen = "127.0.0.1:0";
   cluster.functions_in_flight = options.in_flight;
-  // Enough for every worker to have its next functions at hand.
-  cluster.queue_bound = static_cast<size_t>(std::max(1000, options.workers));
+  cluster.ps = std::max(1, options.servers);
+  // Enough for every worker to have its next functions at hand. The queue is as long as it may be.
+  cluster.queue_bound =
+      static_cast<size_t>(options.queue > 0 ? options.queue : std::max(1000, options.workers));
   cluster.member_timeout = absl::Seconds(options.member_timeout);
   cluster.start_timeout = absl::Minutes(2);
   MU_ASSIGN_OR_RETURN(*coordinator, CreateCoordinator(cluster, NewGrpcTransport()));
@@ -52,14 +97,22 @@ absl::Status AllRunOnce(Coordinator& c, const Function& function, const Options&
   return c.Join();
 }
 
-// Schedules until the window is over.
+// Schedules until the window is over, which begins after the warm-up and when the queue is full.
 absl::Status Feed(Coordinator& c, const Function& function, const Options& options,
                   Coordinated* measured) {
+  constexpr absl::Duration kFilling = absl::Minutes(2);
   const absl::Time begin = SteadyNow() + absl::Seconds(options.warm_up);
-  const absl::Time end = begin + absl::Seconds(options.seconds);
+  absl::Time end = absl::InfiniteFuture();
   uint64_t functions = 0;
   for (absl::Time now = SteadyNow(); now < end; now = SteadyNow()) {
-    if (measured->begin_ns == 0 && now >= begin) {
+    const bool full =
+        measured->begin_ns > 0 || c.Counts().unfinished >= static_cast<size_t>(options.queue);
+    if (!full && now >= begin + kFilling)
+      return absl::DeadlineExceededError(
+          "workers are faster than functions can be scheduled, so the queue does not fill; give "
+          "steps a --step_ms");
+    if (measured->begin_ns == 0 && full && now >= begin) {
+      end = now + absl::Seconds(options.seconds);
       functions = c.Counts().functions;
       measured->begin_ns = NowNs();
       measured->cpu_seconds = -OwnCpuSeconds();
@@ -96,7 +149,7 @@ absl::StatusOr<Coordinated> MeasureCoordinator(const Options& options,
   Hosts servers(directory, "server"), workers(directory, "join");
   std::unique_ptr<Coordinator> c;
   MU_RETURN_IF_ERROR(StartCluster(options, &c, &servers, &workers));
-  MU_ASSIGN_OR_RETURN(const Function function, Define(*c));
+  MU_ASSIGN_OR_RETURN(const Function function, Define(*c, options, directory));
   Coordinated measured;
   measured.function = function.proto();
   const absl::Time begin = SteadyNow();

@@ -13,6 +13,10 @@
 //   build/bin/scale --workers=40 --step_ms=20                 2,000 functions a second
 //   build/bin/scale --workers=1000 --step_ms=50 --steps=5     packed
 //   build/bin/scale --workers=1000 --step_ms=200 --churn=10   10 workers end and come back a second
+//   build/bin/scale --workers=100 --queue=100000              100,000 functions wait
+//   build/bin/scale --workers=100 --servers=100               each step's result names 100 servers
+//   build/bin/scale --workers=100 --dataset_leases=100000     steps read data that has so many
+//   leases
 #include <signal.h>
 
 #include <CLI/CLI.hpp>
@@ -115,7 +119,7 @@ absl::Status MeasureOnce(const Options& options, Figures* figures) {
   Note(fed, options, figures);
   PrintGaps("coordinator", fed);
   if (options.step_ms > 0) PrintEfficiency(fed, options);
-  if (options.coordinator_only) return absl::OkStatus();
+  if (WithoutDirect(options)) return absl::OkStatus();
   MU_ASSIGN_OR_RETURN(const Measured direct,
                       MeasureDirect(options, directory.path(), fed.function));
   PrintGaps("direct", direct);
@@ -163,6 +167,13 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_option("--churn", options.churn, "workers that end and come back each second");
   app.add_option("--member_timeout", options.member_timeout, "seconds of silence of a lost worker");
+  app.add_option("--servers", options.servers, "each step changes a partition on so many")
+      ->check(CLI::Range(0, 2'000));
+  app.add_option("--queue", options.queue, "functions that wait all the time")
+      ->check(CLI::Range(0, 10'000'000));
+  app.add_option("--dataset_leases", options.dataset_leases,
+                 "each step reads a record of a data set with so many leases")
+      ->check(CLI::Range(0, 1'000'000));
   app.add_flag("--coordinator_only", options.coordinator_only, "no loop without a coordinator");
   // Of the processes that it starts.
   app.add_option("--host", host.kind)->group("");

@@ -17,6 +17,15 @@ struct Options {
   double churn = 0;
   bool coordinator_only = false;
   uint32_t member_timeout = 10;
+  // What the coordinator's work may grow with. 0: as small as it can be.
+  int servers = 0;         // whose partition each step changes
+  int queue = 0;           // functions that wait all the time
+  int dataset_leases = 0;  // of the data that functions read
 };
+
+// The loop without a coordinator has neither servers nor data.
+inline bool WithoutDirect(const Options& options) {
+  return options.coordinator_only || options.servers > 0 || options.dataset_leases > 0;
+}
 
 }  // namespace mu::scale
