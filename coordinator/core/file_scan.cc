@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "common/base/hash.h"
+
 namespace mu {
 namespace {
 
@@ -125,7 +127,12 @@ void FileScan::Again(uint32_t file, absl::Time now) {
   if (missing == missing_.end() || !missing->second.open_by.empty()) return;
   idle_.insert(file);
   const int doubled = std::min(missing->second.failures++, 10);
-  missing->second.not_before = now + std::min(kFirstPause * (1 << doubled), kMostPause);
+  const absl::Duration pause = std::min(kFirstPause * (1 << doubled), kMostPause);
+  // Jitter: what a lost worker had open is not all asked for at the same moment. The same in every
+  // replay.
+  const double share =
+      UnitDouble(HashCombine(file, static_cast<uint64_t>(missing->second.failures)));
+  missing->second.not_before = now + pause * (0.5 + 0.5 * share);
 }
 
 void FileScan::WorkerLost(WorkerId worker, absl::Time now) {

@@ -132,7 +132,7 @@ TEST_F(FileScanTest, WhatAWorkerReturnsIsNoAnswer) {
 TEST_F(FileScanTest, WorkersThatAreLostAreNobodysFault) {
   Counted(5, 0);
   Counted(8, 0);
-  absl::Duration last = absl::Milliseconds(50);
+  absl::Duration longest = absl::Milliseconds(50);
   for (int i = 0; i < 1000; ++i) {
     ASSERT_EQ(Give({0}), "0: 3");
     if (i % 2 == 0) {
@@ -142,8 +142,9 @@ TEST_F(FileScanTest, WorkersThatAreLostAreNobodysFault) {
     }
     ASSERT_EQ(Give({0}), "") << "but they are not asked without a pause";
     const absl::Duration pause = Pause();
-    ASSERT_EQ(pause, std::min(2 * last, absl::Seconds(5)));
-    last = pause;
+    longest = std::min(2 * longest, absl::Seconds(5));
+    ASSERT_GE(pause, longest / 2);
+    ASSERT_LE(pause, longest);
   }
 }
 
@@ -152,10 +153,12 @@ TEST_F(FileScanTest, ALostWorkersFilesAreOthers) {
   scan_.WorkerLost(WorkerId(1), now_);
   scan_.WorkerLost(WorkerId(7), now_);  // which has nothing
   Pause();
+  EXPECT_LT(Pause(), absl::Milliseconds(50)) << "the other file, not at the same moment";
   EXPECT_EQ(Give({4}), "4: 3 8");
   EXPECT_THAT(Silent(), ElementsAre());
   now_ += kPatience;
-  EXPECT_THAT(Silent(), ElementsAre("4 has 3 files from 3 for 30.1s")) << "the lost one is gone";
+  EXPECT_THAT(Silent(), ElementsAre(::testing::StartsWith("4 has 3 files from 3 for 30.")))
+      << "the lost one is gone";
 }
 
 TEST_F(FileScanTest, WhatIsTheUsersFaultIsToldAtOnce) {
