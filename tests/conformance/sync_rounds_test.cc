@@ -52,6 +52,32 @@ TEST(SyncRounds, EqualTheLargeBatchWhateverIsKilled) {
   EXPECT_GE(stats.rounds.contributions, stats.steps);
 }
 
+// The last batch is smaller, so its gradient counts less than those of the others.
+TEST(SyncRounds, AverageGradientsByTheRecordsOfTheirBatches) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 3, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  const std::string file = cluster->directory() + "/numbers.csv";
+  testing::WriteFile(file, testing::Numbers(0, 13));
+  MU_ASSERT_OK_AND_ASSIGN(const Dataset data,
+                          c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(5).Epochs(1)));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable value,
+      c.CreateVariable({.name = "value", .optimizer = Sgd{.learning_rate = 1}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function step, c.DefineFunction("step", [&](FunctionBuilder& f) {
+    f.Minimize(value * ReduceMean(Cast(f.NextBatch(data)["id"], kFloat32)));
+  }));
+  MU_ASSERT_OK(c.SynchronousRounds({.replicas = 3}));
+  for (int i = 0; i < 3; ++i) c.Schedule(step);
+  MU_ASSERT_OK(c.Join());
+  const RuntimeStats stats = c.Stats();
+  EXPECT_EQ(stats.rounds.committed, 1u);
+  EXPECT_EQ(stats.rounds.contributions, 3u);
+  EXPECT_EQ(stats.samples, 13u);
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor read, c.Read(value));
+  EXPECT_NEAR(*read.data<float>(), -(5 * 2 + 5 * 7 + 3 * 11) / 13.0, 1e-5)
+      << "-(2 + 7 + 11) / 3 is what batches that count the same would give";
+}
+
 // Whoever waits gets what there is, in rounds that are not full.
 TEST(SyncRounds, FetchWaitsForNoMoreThanThereIs) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));

@@ -133,9 +133,9 @@ class CoreDriver {
     work.trains = work.updates = true;
     return Step(event::Schedule{std::move(work)});
   }
-  std::string Result(uint64_t function, uint32_t step) {
+  std::string Result(uint64_t function, uint32_t step, uint32_t samples = 4) {
     event::Results results = {.start = runs.at(FunctionId(function))};
-    results.steps.push_back({.step = step, .samples = 4});
+    results.steps.push_back({.step = step, .samples = samples});
     return Step(std::move(results));
   }
   std::string Ended(uint64_t function, absl::Status status = absl::OkStatus()) {

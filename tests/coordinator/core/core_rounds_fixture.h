@@ -16,7 +16,9 @@ class CoreRoundsTest : public ::testing::Test {
     for (uint32_t f = 0; f < functions; ++f) d_.Schedule();
   }
   // As the driver's; remembers the attempt of a commitment that follows.
-  std::string Result(uint64_t function, uint32_t step) { return Note(d_.Result(function, step)); }
+  std::string Result(uint64_t function, uint32_t step, uint32_t samples = 4) {
+    return Note(d_.Result(function, step, samples));
+  }
   std::string TickAfterFailures(int failures) { return Note(d_.TickAfterFailures(failures)); }
   std::string Note(std::string told) {
     for (const Action& action : d_.last) {

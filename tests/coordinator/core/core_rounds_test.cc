@@ -2,7 +2,10 @@
 // excludes what.
 #include <gmock/gmock.h>
 
+#include <utility>
+
 #include "tests/coordinator/core/core_rounds_fixture.h"
+#include "tests/coordinator/core/planned_leases.h"
 
 namespace mu {
 namespace {
@@ -30,6 +33,30 @@ TEST_F(CoreRounds, AStepIsFinishedWhenItsRoundIsCommitted) {
   EXPECT_EQ(d_.runs.at(FunctionId(3)).round, 2u);
   EXPECT_EQ(d_.core.rounds().committed, 1u);
   EXPECT_EQ(d_.core.rounds().contributions, 2u);
+}
+
+// Servers average by these weights. What reads no records has 1, whatever its result says.
+TEST_F(CoreRounds, AContributionWeighsAsMuchAsItsBatchHasRecords) {
+  Serve(3, {.replicas = 3});
+  pb::DatasetProto dataset;
+  dataset.set_id(3);
+  dataset.set_name("d");
+  dataset.set_batch_size(5);
+  dataset.set_block_records(13);
+  dataset.set_epochs(1);
+  const DataLayout data = testing::LayoutOf(std::move(dataset), {13});
+  d_.Step(event::DatasetAdded{data, testing::PlanOf(data, 0)});
+  for (int f = 0; f < 3; ++f) {
+    FunctionWork work;
+    work.fingerprint = Fingerprint(5);
+    work.steps = 1;
+    work.dataset = 3;
+    work.trains = work.updates = true;
+    d_.Step(event::Schedule{std::move(work)});
+  }
+  EXPECT_EQ(Result(1, 0, 5), "keep 1");
+  EXPECT_EQ(Result(3, 0, 3), "keep 3");
+  EXPECT_EQ(Result(2, 0, 5), "keep 2; commit 1: 1 (5), 2 (5), 3 (3)");
 }
 
 TEST_F(CoreRounds, FewerWorkersThanStepsOfARoundAreWarnedOfOnce) {
