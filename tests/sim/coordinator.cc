@@ -275,7 +275,8 @@ void Coordinator::OnStepResult(const StartRun& start, const Message& message) {
     return Step(
         event::Unreadable{start.worker, Incarnation(place.incarnation), start.run, "garbage"});
   }
-  StepOutcome outcome = {.step = message.step, .samples = 1, .repeated = message.repeated};
+  StepOutcome outcome = {
+      .step = message.step, .samples = SamplesOf(message.records[0]), .repeated = message.repeated};
   outcome.updates.assign(message.step_updates.begin(), message.step_updates.end());
   outcome.inherited.assign(message.step_inherited.begin(), message.step_inherited.end());
   const auto next_step = [&] {

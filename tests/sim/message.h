@@ -29,6 +29,8 @@ inline constexpr int kMaxServers = 3;
 inline constexpr int kMaxSteps = 8;  // of a function
 inline constexpr int kMaxPartitions = 4;
 inline constexpr uint16_t kNoRecord = 0xffff;  // of a step that reads none
+// What a step reads is one record here, for a batch of so many: batches differ in size.
+inline uint32_t SamplesOf(uint16_t record) { return record == kNoRecord ? 0 : 1 + record % 3; }
 
 // A place where a process may run: its address. Every daemon has two, so that a replacement may
 // start elsewhere while its predecessor is cut off or hangs.
@@ -124,7 +126,7 @@ struct Message {
   uint64_t view = 0;  // whose values a run reads
   // Of a run's first step among all steps of the job; of a step that pulls or pushes.
   uint32_t place = 0;
-  std::array<uint16_t, kMaxSteps> records{};  // of each step
+  std::array<uint16_t, kMaxSteps> records{};  // of each step; of a push or a result, of its step
   // By server: partitions that a step changed, and those left alone since a restored state held it.
   std::array<uint8_t, kMaxServers> step_updates{}, step_inherited{};
   uint64_t job = kJob;  // of a request, and of its answer

@@ -113,6 +113,10 @@ void Server::ApplyRound(const Message& request, const RoundTurn& turn) {
     if (push.version != version)
       fail("has read ", push.version, " steps, where the state has ", version);
     if (push.generation != request.generation) fail("is of generation ", push.generation);
+    // What reads no records counts as one.
+    const uint32_t weight = std::max(1u, SamplesOf(push.records[0]));
+    if (set.steps[i].weight != weight)
+      fail("weighs ", set.steps[i].weight, ", where its batch has ", weight, " records");
     ForEachHeld([&](uint32_t p, Partition& partition) {
       // A step of before there were rounds, of which a cut contained a part.
       if (kept->push.IsInherited(KeyOf(p))) return;

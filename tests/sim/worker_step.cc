@@ -100,6 +100,7 @@ void Worker::OnServersDone(bool push, uint32_t generation, const absl::Status& s
   if (push) {
     Message result{
         .kind = Kind::kStepResult, .step = static_cast<uint8_t>(step_), .repeated = true};
+    result.records[0] = open_.at(running_).request.records[step_];
     for (size_t s = 0; s < answers.size(); ++s) {
       result.repeated &= answers[s].repeated;
       result.step_updates[s] = answers[s].step_updates[s];
