@@ -230,6 +230,24 @@ TEST_F(EvaluationTest, StopsEarlyAndBringsBackTheBest) {
   EXPECT_EQ(ReportOf("run"), report) << "it stays that of the training";
 }
 
+// Each evaluation is better than the one before it, but by less than that.
+TEST_F(EvaluationTest, StopsEarlyWhereNothingIsBetterByMoreThanMinDelta) {
+  std::vector<std::string> command = Command(
+      EvaluatedJob(kManyEpochs, "early_stopping: {metric: rmse, patience: 2, min_delta: 100}\n"),
+      "run");
+  // So slow that it gets better for more than ten epochs.
+  command.push_back("--set=optimizer={sgd: {learning_rate: 0.002}}");
+  ASSERT_EQ(Run(command), 0) << Output();
+  const Json report = ReportOf("run");
+  const Json& evaluations = report["evaluations"];
+  ASSERT_THAT(evaluations, SizeIs(3));
+  const auto rmse = [&](int i) { return evaluations[i]["metrics"]["rmse"].get<double>(); };
+  EXPECT_LT(rmse(1), rmse(0));
+  EXPECT_LT(rmse(2), rmse(1));
+  EXPECT_EQ(report["early_stopping"]["stopped"], true);
+  EXPECT_EQ(report["early_stopping"]["best"].get<double>(), rmse(0));
+}
+
 // The last checkpoint has fewer steps than the run.
 TEST_F(EvaluationTest, WhoFollowsARunSeesWhatStepsItsBestValuesHaveSeen) {
   const std::string job = EvaluatedJob(kManyEpochs, kStopping);
