@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "coordinator/cluster/checkpoint_directory.h"
@@ -176,6 +177,22 @@ TEST_F(EvaluationTest, BySteps) {
   EXPECT_EQ(report["evaluations"][1]["epoch"], 2);
   EXPECT_NE(report["eval"]["rmse"], report["evaluations"][1]["metrics"]["rmse"])
       << "60 steps came after it";
+}
+
+// No machine is so fast that two of them do not fit into ten epochs.
+TEST_F(EvaluationTest, BySeconds) {
+  ASSERT_EQ(Train(EvaluatedJob("epochs: 10, batch_size: 20, steps_per_function: 10, "
+                               "eval_batch_size: 500, eval_every: {seconds: 0.01}"),
+                  "run"),
+            0)
+      << Output();
+  const Json report = ReportOf("run");
+  EXPECT_EQ(report["steps"], 1000);
+  const std::vector<uint64_t> steps = StepsOf(report["evaluations"]);
+  ASSERT_GT(steps.size(), 1u);
+  EXPECT_LT(steps[1], 1000u) << "before the end";
+  EXPECT_EQ(std::adjacent_find(steps.begin(), steps.end(), std::greater_equal<>()), steps.end())
+      << ::testing::PrintToString(steps);
 }
 
 // Before anything is trained, with where it is written.
