@@ -13,6 +13,9 @@
 #include <deque>
 #include <optional>
 
+#include "absl/time/time.h"
+#include "coordinator/cluster/remote_value.h"
+
 namespace mu {
 
 class StepPacer {
@@ -41,6 +44,16 @@ class StepPacer {
   void Observe(double seconds, uint64_t steps, int workers) {
     if (steps == 0 || seconds <= 0) return;
     step_seconds_ = seconds * workers / static_cast<double>(steps);
+  }
+
+  // A function has ended. Its steps tell the gaps before its runs; the rest is as in Observe.
+  void ObserveFunction(const FunctionResult& function, double seconds, uint64_t steps,
+                       int workers) {
+    Observe(seconds, steps, workers);
+    for (size_t step = 0; step < function.steps(); ++step) {
+      if (const absl::Duration gap = function.gap(step); gap > absl::ZeroDuration())
+        ObserveGap(absl::ToDoubleSeconds(gap));
+    }
   }
 
   // A worker spent `seconds` between two functions.

@@ -237,11 +237,8 @@ absl::Status TrainLoop::Take(const CompletionQueue::Completion& done) {
   }
   KeepState();
   MU_RETURN_IF_ERROR(CountSteps(*values, mean.value_or(0)));
-  pacer_.Observe(absl::ToDoubleSeconds(Trained()), result_.steps - restored_steps_, Workers());
-  for (size_t step = 0; step < values->steps(); ++step) {
-    if (const absl::Duration gap = values->gap(step); gap > absl::ZeroDuration())
-      pacer_.ObserveGap(absl::ToDoubleSeconds(gap));
-  }
+  pacer_.ObserveFunction(*values, absl::ToDoubleSeconds(Trained()), result_.steps - restored_steps_,
+                         Workers());
   return absl::OkStatus();
 }
 

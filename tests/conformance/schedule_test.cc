@@ -74,6 +74,20 @@ TEST(Conformance, FetchWaits) {
   }
 }
 
+// Packing goes by it (StepPacer).
+TEST(Conformance, AResultTellsHowLongItsWorkerHadNothingToDo) {
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionResult first,
+                          t.c().Schedule(t.count, {.steps = 2}).Fetch());
+  ASSERT_EQ(first.steps(), 2u);
+  EXPECT_EQ(first.gap(0), absl::ZeroDuration()) << "it ran nothing before";
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionResult second,
+                          t.c().Schedule(t.count, {.steps = 2}).Fetch());
+  ASSERT_EQ(second.steps(), 2u);
+  EXPECT_GT(second.gap(0), absl::ZeroDuration());
+  EXPECT_EQ(second.gap(1), absl::ZeroDuration());
+}
+
 TEST(Conformance, FetchStructure) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 2, .ps = 1}));
   MU_ASSERT_OK_AND_ASSIGN(

@@ -1,9 +1,27 @@
 #include "coordinator/training/step_pacer.h"
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/testing/matchers.h"
 
 namespace mu {
 namespace {
+
+// Of a call whose steps' results told these gaps.
+FunctionResult ResultWithGaps(const std::vector<uint32_t>& gaps_us) {
+  FunctionState state(std::vector<std::string>(), static_cast<uint32_t>(gaps_us.size()));
+  for (const uint32_t gap_us : gaps_us) {
+    pb::StepResult step;
+    step.set_gap_us(gap_us);
+    absl::StatusOr<FunctionResult::Step> parsed = FunctionState::Parse(step);
+    EXPECT_THAT(parsed, testing::IsOk());
+    if (parsed.ok()) state.AddStep(step, *std::move(parsed));
+  }
+  state.Finish(absl::OkStatus());
+  return *state.Wait();
+}
 
 TEST(StepPacer, PacksUntilTheCallCostsLessThanAHundredth) {
   StepPacer pacer(0, 0.0005);
@@ -50,6 +68,14 @@ TEST(StepPacer, GapsThatAreLongerThanTheCallCount) {
   // The newest decide, and none below the call.
   for (size_t i = 0; i < StepPacer::kGaps; ++i) pacer.ObserveGap(0.0001);
   EXPECT_EQ(pacer.Next(100000, 2), 25u);
+}
+
+// As workers send them. The function had two runs, since a worker was lost.
+TEST(StepPacer, AFunctionTellsTheGapsBeforeItsRuns) {
+  StepPacer pacer(0, 0.0005);
+  const FunctionResult function = ResultWithGaps({1906, 0, 2000, 0});
+  for (size_t i = 0; i < StepPacer::kGaps; ++i) pacer.ObserveFunction(function, 1.0, 1000, 2);
+  EXPECT_EQ(pacer.Next(100000, 2), 118u) << "1953 us and a fifth more, in 100 times of that";
 }
 
 TEST(StepPacer, ABoundOnStalenessLeavesWorkForEveryWorker) {
