@@ -9,9 +9,11 @@
 namespace mu {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 class StoppingTest : public testing::CliTest {
  protected:
@@ -258,6 +260,34 @@ TEST_F(StoppingTest, NoDaemonOutlivesAKilledCoordinator) {
   MU_ASSERT_OK(training->Kill(SIGKILL));
   EXPECT_EQ(ExitOf(training.get()), -SIGKILL);
   ExpectNoDaemonLeft(Path("run"), 5);
+}
+
+// Who gives the same command again without the folder of the run that was stopped.
+TEST_F(StoppingTest, ANewRunNamesTheOneThatCanBeContinued) {
+  folder_ = Path("");  // runs/ is made there
+  const std::vector<std::string> train = {"train", EndlessJob(), "--workers=1", "--ps=1"};
+  const auto train_and_stop = [&](const std::vector<std::string>& args) {
+    auto training = Start(args);
+    WaitForOutput("\ntraining ");
+    MU_ASSERT_OK(training->Kill(SIGINT));
+    EXPECT_EQ(ExitOf(training.get()), 130);
+  };
+  train_and_stop(train);
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<std::string> runs, ListDirectory(Path("runs")));
+  ASSERT_THAT(runs, SizeIs(1));
+  const std::string run = "runs/" + runs[0];
+  EXPECT_THAT(Output(), AllOf(HasSubstr("\nto continue: "), HasSubstr(" --job_dir="),
+                              HasSubstr("/" + run + "\n"), Not(HasSubstr("a new run begins"))));
+  train_and_stop(train);
+  EXPECT_THAT(
+      Output(),
+      AllOf(HasSubstr(absl::StrCat("note: a new run begins; ", run, " holds one of this job that ",
+                                   "has not come to its end: --job_dir=", run, " continues it\n")),
+            Not(HasSubstr("CONTINUES"))));
+  std::vector<std::string> go_on = train;
+  go_on.push_back("--job_dir=" + run);
+  train_and_stop(go_on);
+  EXPECT_THAT(Output(), AllOf(HasSubstr("CONTINUES"), Not(HasSubstr("a new run begins"))));
 }
 
 TEST_F(StoppingTest, WhatWasStoppedCanBeTrainedOn) {
