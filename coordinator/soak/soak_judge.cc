@@ -34,8 +34,7 @@ std::vector<double> Earlier(const std::vector<SoakRecord>& records, const SoakRe
 
 std::optional<double> RecoverySeconds(const SoakRecord& record, const std::string& role) {
   const auto at = record.losses.find(role);
-  if (at == record.losses.end() || at->second.recovered == 0) return std::nullopt;
-  return at->second.recovery_seconds / static_cast<double>(at->second.recovered);
+  return at == record.losses.end() ? std::nullopt : at->second.MeanRecoverySeconds();
 }
 
 // Of the newest `window` of these runs that have one by this metric; NaN: none has.
@@ -68,11 +67,12 @@ std::optional<SoakBaseline> BaselineOf(const std::vector<SoakRecord>& records,
   return SoakBaseline{Median(seconds), quality, before.back()->samples};
 }
 
-// How much worse a value is than another, by the metric. 0: that cannot be said.
-double Lost(const std::string& metric, double value, double than) {
-  if (!std::isfinite(value) || !std::isfinite(than)) return 0;
+// How much worse a value is than another, by the metric. Nothing: that cannot be said.
+std::optional<double> Lost(const std::string& metric, double value, double than) {
+  if (!std::isfinite(value) || !std::isfinite(than)) return std::nullopt;
   const auto better = BetterOf(metric);
-  return better.ok() ? -Improvement(*better, value, than) : 0;
+  if (!better.ok()) return std::nullopt;
+  return -Improvement(*better, value, than);
 }
 
 void AgainstBefore(const std::vector<SoakRecord>& records, const SoakLimits& limits,
@@ -107,10 +107,11 @@ void AgainstBefore(const std::vector<SoakRecord>& records, const SoakLimits& lim
         return record.metric == run.metric ? std::optional<double>(record.quality) : std::nullopt;
       });
   if (qualities.size() < limits.least) return;
-  if (const double lost = Lost(run.metric, run.quality, Median(qualities)); lost > limits.quality) {
+  const std::optional<double> lost = Lost(run.metric, run.quality, Median(qualities));
+  if (lost.has_value() && *lost > limits.quality) {
     verdict->worse.push_back(
         absl::StrFormat("%s: %.4f, %.4f worse than the median of the %d before", run.metric,
-                        run.quality, lost, qualities.size()));
+                        run.quality, *lost, qualities.size()));
   }
 }
 
@@ -123,7 +124,7 @@ void AgainstCalm(const SoakLimits& limits, SoakVerdict* verdict) {
         absl::StrCat("it used ", run.samples, " samples, undisturbed ", calm.samples));
   }
   verdict->quality_lost = Lost(run.metric, run.quality, calm.quality);
-  if (verdict->quality_lost > limits.quality) {
+  if (verdict->quality_lost.has_value() && *verdict->quality_lost > limits.quality) {
     verdict->worse.push_back(
         absl::StrFormat("%s: %.4f, undisturbed %.4f", run.metric, run.quality, calm.quality));
   }

@@ -30,9 +30,11 @@ struct SoakVerdict {
   const SoakRecord* run = nullptr;
   std::optional<SoakBaseline> calm;  // of a disturbed run; nothing: none was done
   double slowdown = 0;               // seconds / calm->seconds; 0: not known
-  double quality_lost = 0;           // against calm; negative: it is better
-  std::vector<std::string> wrong;    // promises that were not kept
-  std::vector<std::string> worse;    // than before, or than undisturbed
+  // Against calm; negative: it is better. Nothing: one of them has no quality, or which values of
+  // the metric are better is not known.
+  std::optional<double> quality_lost;
+  std::vector<std::string> wrong;  // promises that were not kept
+  std::vector<std::string> worse;  // than before, or than undisturbed
   bool flagged() const { return !wrong.empty() || !worse.empty(); }
 };
 

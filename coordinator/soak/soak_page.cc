@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -52,6 +54,15 @@ std::string LossesOf(const SoakRecord& run) {
   });
 }
 
+std::string RecoveriesOf(const SoakRecord& run) {
+  std::vector<std::string> roles;
+  for (const auto& [role, losses] : run.losses) {
+    if (const std::optional<double> mean = losses.MeanRecoverySeconds(); mean.has_value())
+      roles.push_back(absl::StrFormat("%s %.2f s", role, *mean));
+  }
+  return absl::StrJoin(roles, ", ");
+}
+
 std::string PlotOf(const Verdicts& runs, const std::string& title,
                    const std::function<double(const SoakVerdict&)>& value) {
   std::vector<PlotPoint> points;
@@ -67,24 +78,48 @@ std::string PlotOf(const Verdicts& runs, const std::string& title,
   return Plot(title, points);
 }
 
+// By role, as far as a run went on after a loss: sums over all runs do not show a slow decay.
+std::string RecoveryPlots(const Verdicts& runs) {
+  std::set<std::string> roles;
+  for (const SoakVerdict* verdict : runs) {
+    for (const auto& [role, losses] : verdict->run->losses) {
+      if (verdict->run->done() && losses.recovered > 0) roles.insert(role);
+    }
+  }
+  std::string html;
+  for (const std::string& role : roles) {
+    absl::StrAppend(&html,
+                    PlotOf(runs, absl::StrCat(role, ": seconds until work went on, mean"),
+                           [&](const SoakVerdict& v) {
+                             const auto losses = v.run->losses.find(role);
+                             if (losses == v.run->losses.end()) return std::nan("");
+                             return losses->second.MeanRecoverySeconds().value_or(std::nan(""));
+                           }));
+  }
+  return html;
+}
+
 std::string RunsTable(const Verdicts& runs) {
   std::string html =
       "<table><tr><th>run</th><th>version</th><th>injected</th><th>status</th><th>time</th>"
-      "<th>of undisturbed</th><th>quality</th><th>losses</th><th>steps repeated</th>"
-      "<th>flagged</th></tr>\n";
+      "<th>of undisturbed</th><th>quality</th><th>against undisturbed</th><th>losses</th>"
+      "<th>until work went on, mean</th><th>steps repeated</th><th>flagged</th></tr>\n";
   for (auto at = runs.rbegin(); at != runs.rend(); ++at) {
     const SoakVerdict& verdict = **at;
     const SoakRecord& run = *verdict.run;
     uint64_t repeated = 0;
     for (const auto& [role, losses] : run.losses) repeated += losses.steps_repeated;
+    // Negative: worse than undisturbed.
+    const double gained = verdict.quality_lost.has_value() ? -*verdict.quality_lost : std::nan("");
     absl::StrAppend(&html, "<tr><td>", When(run), "</td><td class=\"text\">", Escaped(run.version),
                     "</td><td class=\"text\">",
                     Escaped(run.disturbed() ? run.preemption : "nothing"), "</td><td>",
                     Escaped(run.status), "</td><td>", Number(run.seconds, "%.1f s"), "</td><td>",
                     verdict.slowdown > 0 ? Number(verdict.slowdown, "%.2f") : "", "</td><td>",
-                    Number(run.quality, "%.4f"), "</td><td class=\"text\">", Escaped(LossesOf(run)),
-                    "</td><td>", repeated, "</td><td class=\"text flag\">", Escaped(Flags(verdict)),
-                    "</td></tr>\n");
+                    Number(run.quality, "%.4f"), "</td><td>", Number(gained, "%+.4f"),
+                    "</td><td class=\"text\">", Escaped(LossesOf(run)), "</td><td class=\"text\">",
+                    Escaped(RecoveriesOf(run)), "</td><td>", repeated,
+                    "</td><td class=\"text flag\">", Escaped(Flags(verdict)), "</td></tr>\n");
   }
   return html + "</table>\n";
 }
@@ -104,11 +139,9 @@ std::string LossesTable(const Verdicts& runs) {
     const double count = static_cast<double>(sum.count);
     absl::StrAppend(
         &html, "<tr><td>", Escaped(role), "</td><td>", sum.count, "</td><td>",
-        sum.recovered == 0
-            ? ""
-            : Number(sum.recovery_seconds / static_cast<double>(sum.recovered), "%.2f s"),
-        "</td><td>", Number(sum.longest_recovery_seconds.value_or(std::nan("")), "%.2f s"),
-        "</td><td>", Number(static_cast<double>(sum.steps_repeated) / count, "%.1f"), "</td><td>",
+        Number(sum.MeanRecoverySeconds().value_or(std::nan("")), "%.2f s"), "</td><td>",
+        Number(sum.longest_recovery_seconds.value_or(std::nan("")), "%.2f s"), "</td><td>",
+        Number(static_cast<double>(sum.steps_repeated) / count, "%.1f"), "</td><td>",
         Number(static_cast<double>(sum.updates_rolled_back) / count, "%.1f"), "</td></tr>\n");
   }
   return html + "</table>\n";
@@ -193,7 +226,7 @@ std::string SectionOf(const Verdicts& runs, const std::optional<SoakPrices>& pri
     absl::StrAppend(&html, PlotOf(runs, newest.run->metric, [&](const SoakVerdict& v) {
       return v.run->metric == newest.run->metric ? v.run->quality : std::nan("");
     }));
-  absl::StrAppend(&html, "\n", LossesTable(runs), KindsTable(runs));
+  absl::StrAppend(&html, RecoveryPlots(runs), "\n", LossesTable(runs), KindsTable(runs));
   if (prices.has_value()) absl::StrAppend(&html, CostTable(runs, *prices));
   return html + RunsTable(runs);
 }

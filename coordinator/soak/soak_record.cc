@@ -150,6 +150,11 @@ void SoakLosses::Add(const SoakLosses& other) {
   updates_rolled_back += other.updates_rolled_back;
 }
 
+std::optional<double> SoakLosses::MeanRecoverySeconds() const {
+  if (recovered == 0) return std::nullopt;
+  return recovery_seconds / static_cast<double>(recovered);
+}
+
 uint64_t SoakRecord::failures_not_listed() const {
   uint64_t lost = 0;
   for (const auto& [role, of] : losses) lost += of.count;

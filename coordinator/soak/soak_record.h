@@ -30,6 +30,8 @@ struct SoakLosses {
   uint64_t updates_rolled_back = 0;
 
   void Add(const SoakLosses& other);
+  // Nothing: the run went on after no loss.
+  std::optional<double> MeanRecoverySeconds() const;
 };
 
 // The loss of one daemon.

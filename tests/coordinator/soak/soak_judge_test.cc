@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 
 #include "coordinator/soak/soak_cost.h"
 #include "tests/coordinator/soak/soak_runs.h"
@@ -13,9 +14,11 @@ namespace {
 
 using testing::Calm;
 using testing::Disturbed;
+using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Optional;
 using ::testing::SizeIs;
 
 SoakVerdict Last(const std::vector<SoakRecord>& records) { return Judge(records, {}).back(); }
@@ -75,6 +78,16 @@ TEST(SoakJudge, QualityIsJudgedByTheMetricsBetterSide) {
   EXPECT_THAT(Last(records).worse, ElementsAre("income.rmse: 0.9000, undisturbed 0.8000"));
 }
 
+TEST(SoakJudge, LostQualityIsPositiveWhereItIsWorse) {
+  std::vector<SoakRecord> records = {Calm(100, 0.8), Disturbed(100, 0.77)};
+  EXPECT_THAT(Last(records).quality_lost, Optional(DoubleNear(0.03, 1e-9)));
+  for (SoakRecord& record : records) record.metric = "rmse";
+  EXPECT_THAT(Last(records).quality_lost, Optional(DoubleNear(-0.03, 1e-9)));
+  for (SoakRecord& record : records) record.metric = "of my own";
+  EXPECT_EQ(Last(records).quality_lost, std::nullopt) << "which is better is not known";
+  EXPECT_EQ(Last({Calm(100, 0.8)}).quality_lost, std::nullopt) << "it is undisturbed itself";
+}
+
 // Who soaks has named another one since.
 TEST(SoakJudge, QualitiesByOtherMetricsAreNotCompared) {
   const auto by = [](SoakRecord record, const std::string& metric) {
@@ -86,7 +99,7 @@ TEST(SoakJudge, QualitiesByOtherMetricsAreNotCompared) {
                                      Disturbed(150, 0.3), run};
   EXPECT_THAT(Last(records).worse, IsEmpty());
   EXPECT_DOUBLE_EQ(Last(records).slowdown, 1.5) << "time is time";
-  EXPECT_DOUBLE_EQ(Last(records).quality_lost, 0);
+  EXPECT_EQ(Last(records).quality_lost, std::nullopt);
   records.insert(records.begin(), by(Calm(100, 0.3), "logloss"));
   EXPECT_THAT(Last(records).worse, ElementsAre("logloss: 0.5000, undisturbed 0.3000"))
       << "the newest undisturbed run has another metric";

@@ -188,6 +188,44 @@ TEST(SoakPage, ShowsTheLongestRecoveryBesideTheMean) {
               HasSubstr("<td>worker</td><td>12</td><td>2.00 s</td><td></td>"));
 }
 
+TEST(SoakPage, ShowsEachRunAgainstUndisturbedAndUntilItsWorkWentOn) {
+  std::vector<SoakRecord> records = {testing::Calm(100, 0.8), testing::Disturbed(150, 0.79),
+                                     testing::Disturbed(150, 0.83)};
+  records[1].losses["worker"].recovery_seconds = 15;
+  SoakLosses& servers = records[1].losses["psserver"];
+  servers.count = 4;
+  servers.recovered = 2;
+  servers.recovery_seconds = 3;
+  servers.longest_recovery_seconds = 2.5;
+  std::string page = SoakPage(Judge(records, {}), std::nullopt);
+  EXPECT_THAT(page, HasSubstr("<td>0.8000</td><td></td><td class=\"text\"></td>"
+                              "<td class=\"text\"></td><td>0</td>"))
+      << "undisturbed";
+  EXPECT_THAT(page, HasSubstr("<td>0.7900</td><td>-0.0100</td>"
+                              "<td class=\"text\">4 psserver, 4 worker</td>"
+                              "<td class=\"text\">psserver 1.50 s, worker 5.00 s</td><td>8</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>0.8300</td><td>+0.0300</td><td class=\"text\">4 worker</td>"
+                              "<td class=\"text\">worker 2.00 s</td><td>8</td>"));
+  // Over the runs: of each role those that lost some.
+  EXPECT_THAT(page, AllOf(HasSubstr("psserver: seconds until work went on, mean"),
+                          HasSubstr("worker: seconds until work went on, mean")));
+  EXPECT_THAT(page, AllOf(HasSubstr("version 1.2.3: 1.5;"), HasSubstr("version 1.2.3: 5;"),
+                          HasSubstr("version 1.2.3: 2</title>")));
+  // What is less is better.
+  for (SoakRecord& record : records) record.metric = "rmse";
+  EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt),
+              AllOf(HasSubstr("<td>0.7900</td><td>+0.0100</td>"),
+                    HasSubstr("<td>0.8300</td><td>-0.0300</td>")));
+  // The run went on after no loss.
+  records.pop_back();
+  records[1].losses.erase("psserver");
+  records[1].losses["worker"].recovered = 0;
+  page = SoakPage(Judge(records, {}), std::nullopt);
+  EXPECT_THAT(page,
+              HasSubstr("<td class=\"text\">4 worker</td><td class=\"text\"></td><td>8</td>"));
+  EXPECT_THAT(page, Not(HasSubstr("seconds until work went on")));
+}
+
 TEST(SoakPage, PlotsTheNewestRunsMetricOnly) {
   std::vector<SoakRecord> records = {testing::Calm(100, 0.71234), testing::Calm(100, 0.61234)};
   EXPECT_THAT(SoakPage(Judge(records, {}), std::nullopt), HasSubstr(": 0.71234"));
