@@ -143,6 +143,8 @@ absl::Status TrainLoop::FindPlace() {
 void TrainLoop::TakeRestored() {
   told_epochs_ = at_.epoch;
   if (options_.restored == nullptr) {
+    // An epoch that is complete is still the current one, and was told by the call that ended it.
+    if (at_.left == 0 && scheduled_ > 0) ++told_epochs_;
     earlier_steps_ = scheduled_;
     return;
   }

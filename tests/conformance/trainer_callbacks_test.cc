@@ -230,10 +230,11 @@ TEST_F(TrainerCallbacksTest, EpochsAndAStopThatIsAskedFor) {
   MU_ASSERT_OK_AND_ASSIGN(const FitResult stopped, trainer.Fit(fit));
   EXPECT_TRUE(stopped.train.stopped);
   EXPECT_THAT(stops, ElementsAre(StopReason::kAsked));
-  // The second epoch's end is where it goes on. Whether the fourth has come to its end is chance.
-  ASSERT_THAT(events, SizeIs(::testing::Ge(3)));
-  events.resize(3);
-  EXPECT_THAT(events, ElementsAre("epoch 2", "epoch 3", "evaluation 3"));
+  // The end of the second epoch, where it goes on, was told. Whether the fourth has come to its end
+  // is chance.
+  ASSERT_THAT(events, SizeIs(::testing::Ge(2)));
+  events.resize(2);
+  EXPECT_THAT(events, ElementsAre("epoch 3", "evaluation 3"));
   EXPECT_LT(stopped.train.steps, 100u);
 }
 
