@@ -115,7 +115,8 @@ void NoteProduct(const muster::JobProto& job, std::vector<std::string>* notes) {
       continue;
     const ProductBytes bytes =
         BytesOfProduct(job.training().batch_size(), variable.shape()[0], variable.shape()[1],
-                       static_cast<int64_t>(PartitionStarts(variable.proto()).size()));
+                       static_cast<int64_t>(PartitionStarts(variable.proto()).size()),
+                       /*trains=*/true);
     now += bytes.read;
     then += std::min(bytes.read, bytes.from_servers);
   }

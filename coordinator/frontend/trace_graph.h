@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +61,12 @@ struct MinimizeOptions {
   // loss is to be a mean over the records. From 1 to the batch size; all losses of a function have
   // the same.
   uint32_t micro_batches = 1;
+};
+
+// What is known of the products with one variable that servers may compute.
+struct ProductChoice {
+  bool must = false;             // the user says so; else any place will do
+  bool pays_in_training = true;  // else it only pays where no gradient goes through them
 };
 
 // A wish to minimise a node's output; autodiff fulfils it when tracing ends.
@@ -125,18 +130,14 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   void NoteVariable(const Variable& variable) {
     variables_.emplace(variable.proto().id(), variable);
   }
-  // Servers are to compute a product with it. `must`: the user says so.
-  void NoteProduct(const Variable& variable, bool must) {
-    products_anywhere_.try_emplace(variable.proto().id(), true).first->second &= !must;
+  // Servers are to compute a product with it, so far.
+  void NoteProduct(const Variable& variable, const ProductChoice& choice) {
+    ProductChoice& all = products_[variable.proto().id()];
+    all.must = all.must || choice.must;
+    all.pays_in_training = all.pays_in_training && choice.pays_in_training;
   }
-  // Variables (ids) of products of which none must be computed by servers.
-  std::set<uint32_t> products_anywhere() const {
-    std::set<uint32_t> ids;
-    for (const auto& [id, anywhere] : products_anywhere_) {
-      if (anywhere) ids.insert(id);
-    }
-    return ids;
-  }
+  // By variable (id).
+  const std::map<uint32_t, ProductChoice>& products() const { return products_; }
   // Records of a step's batch; 0: not known.
   void NoteBatchSize(int64_t records) { batch_size_ = records; }
   int64_t batch_size() const { return batch_size_; }
@@ -185,7 +186,7 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   uint64_t seed_ = 1;
   int64_t random_ops_ = 0;
   int64_t batch_size_ = 0;
-  std::map<uint32_t, bool> products_anywhere_;
+  std::map<uint32_t, ProductChoice> products_;
   const pb::SourceLocation* location_ = nullptr;
   absl::Status first_error_;
 };

@@ -1,5 +1,7 @@
 #include "coordinator/frontend/variable_ops.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "common/sharding/partition.h"
 #include "coordinator/frontend/op_support.h"
@@ -38,16 +40,24 @@ void Scatter(const std::string& op, const Variable& variable, const Operand& row
       .IgnoreError();
 }
 
-bool OnServers(const Variable& variable, const Sym& x, const ShardedMatMulOptions& options,
-               const TraceGraph& graph) {
-  if (options.place != ProductPlace::kAuto) return options.place == ProductPlace::kServers;
-  if (variable.shape().rank() != 2) return false;
+// Nullopt: the worker computes it. Whether the function trains is known when it is complete.
+std::optional<ProductChoice> OnServers(const Variable& variable, const Sym& x,
+                                       const ShardedMatMulOptions& options,
+                                       const TraceGraph& graph) {
+  if (options.place == ProductPlace::kServers) return ProductChoice{.must = true};
+  if (options.place == ProductPlace::kWorker || variable.shape().rank() != 2) return std::nullopt;
   int64_t batch = options.batch;
   if (batch == 0 && x.shape().rank() == 2) batch = x.shape()[0];
   if (batch <= 0) batch = graph.batch_size();
-  return batch > 0 &&
-         MovesLessFromServers(batch, variable.shape()[0], variable.shape()[1],
-                              static_cast<int64_t>(PartitionStarts(variable.proto()).size()));
+  if (batch <= 0) return std::nullopt;
+  const auto pays = [&](bool trains) {
+    return MovesLessFromServers(batch, variable.shape()[0], variable.shape()[1],
+                                static_cast<int64_t>(PartitionStarts(variable.proto()).size()),
+                                trains);
+  };
+  // What does not pay in a function that only reads never pays in training.
+  if (!pays(/*trains=*/false)) return std::nullopt;
+  return ProductChoice{.pays_in_training = pays(/*trains=*/true)};
 }
 
 }  // namespace
@@ -76,23 +86,23 @@ Sym ShardedMatMul(const Operand& x, const Variable& variable, const ShardedMatMu
   Sym failed;
   TraceGraph* graph = GraphFor(variable, {bound}, "sharded_matmul", x.place(), &failed);
   if (graph == nullptr) return failed;
-  if (OnServers(variable, bound, options, *graph)) {
-    graph->NoteProduct(variable, /*must=*/options.place == ProductPlace::kServers);
+  if (const auto choice = OnServers(variable, bound, options, *graph); choice.has_value()) {
+    graph->NoteProduct(variable, *choice);
     return AddOp("sharded_matmul", {bound}, VariableAttrs(variable.proto()), x.place());
   }
   return MatMul(At(bound, x.place()), At(variable, x.place()), {.transpose_b = true});
 }
 
-ProductBytes BytesOfProduct(int64_t batch, int64_t n, int64_t k, int64_t partitions) {
+ProductBytes BytesOfProduct(int64_t batch, int64_t n, int64_t k, int64_t partitions, bool trains) {
   const double rows = static_cast<double>(batch), outputs = static_cast<double>(n),
                inputs = static_cast<double>(k);
-  return {.read = sizeof(float) * 2.0 * outputs * inputs,
-          .from_servers =
-              sizeof(float) * rows * 3.0 * (outputs + inputs * static_cast<double>(partitions))};
+  return {.read = sizeof(float) * (trains ? 2.0 : 1.0) * outputs * inputs,
+          .from_servers = sizeof(float) * (trains ? 3.0 : 1.0) * rows *
+                          (outputs + inputs * static_cast<double>(partitions))};
 }
 
-bool MovesLessFromServers(int64_t batch, int64_t n, int64_t k, int64_t partitions) {
-  const ProductBytes bytes = BytesOfProduct(batch, n, k, partitions);
+bool MovesLessFromServers(int64_t batch, int64_t n, int64_t k, int64_t partitions, bool trains) {
+  const ProductBytes bytes = BytesOfProduct(batch, n, k, partitions, trains);
   return bytes.from_servers < bytes.read;
 }
 

@@ -26,7 +26,9 @@ void ScatterAdd(const Variable& variable, const Operand& rows, const Operand& de
 void ScatterUpdate(const Variable& variable, const Operand& rows, const Operand& value);
 
 enum class ProductPlace {
-  kAuto,     // where fewer bytes move, see MovesLessFromServers, and servers can compute it
+  // Where fewer bytes move, see MovesLessFromServers, and servers can compute it. Decided when the
+  // function is complete: it trains where a gradient goes through the product.
+  kAuto,
   kServers,  // each server multiplies with the partitions that it has
   kWorker,   // the variable is read
 };
@@ -49,17 +51,21 @@ struct ShardedMatMulOptions {
 Sym ShardedMatMul(const Operand& x, const Variable& variable,
                   const ShardedMatMulOptions& options = {});
 
-// What a step of training moves for such a product of `batch` rows with a variable [n, k], in
-// bytes.
+// What a step moves for such a product of `batch` rows with a variable [n, k], in bytes.
 struct ProductBytes {
-  double read = 0;          // if the variable is read: that and its gradient
+  double read = 0;          // if the variable is read: that and, in training, its gradient
   double from_servers = 0;  // if the servers compute
 };
-// Of the servers: the products and their gradients (three times batch * n numbers), and x and its
-// gradient (three times batch * k for each partition, as if each had a server of its own).
-ProductBytes BytesOfProduct(int64_t batch, int64_t n, int64_t k, int64_t partitions);
+// In training servers move batch * (3n + k * (partitions + 2 * servers)) numbers: the products, and
+// their gradients twice; x to each server for the product and in the push; and the gradient of x
+// from each partition. What only reads moves batch * (n + k * servers). How many servers there will
+// be is not known here, since a job may go on with another number of them. So this counts as if
+// each partition had a server of its own: 3 * batch * (n + k * partitions) and
+// batch * (n + k * partitions). Where servers are few and x is wide, that is too much: kServers, or
+// fewer partitions.
+ProductBytes BytesOfProduct(int64_t batch, int64_t n, int64_t k, int64_t partitions, bool trains);
 
 // Whether it moves fewer bytes if the servers compute.
-bool MovesLessFromServers(int64_t batch, int64_t n, int64_t k, int64_t partitions);
+bool MovesLessFromServers(int64_t batch, int64_t n, int64_t k, int64_t partitions, bool trains);
 
 }  // namespace mu

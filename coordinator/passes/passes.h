@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
+#include <map>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/status.h"
 #include "coordinator/frontend/gradient_options.h"
+#include "coordinator/frontend/trace_graph.h"
 #include "proto/graph.pb.h"
 
 namespace mu {
@@ -30,13 +31,14 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function);
 // naming the lookup if its ids depend on values that the step pulls.
 absl::StatusOr<pb::FunctionProto> LowerEmbeddings(const pb::FunctionProto& function);
 
-// Of a function as it is traced, with its gradients: products with variables that may be computed
-// `anywhere` (ids; by the servers, so far) become reads of these where servers cannot compute them:
-// with options, micro_batches, or another kind of update of the variable. `losses` are renumbered.
-// INVALID_ARGUMENT, with op and file:line, for another variable's in such a function.
+// Of a function as it is traced, with its gradients, in which servers compute all `products`, by
+// variable (id). Those that servers need not compute become reads of the variable where servers
+// cannot compute them (with options, micro_batches, or another kind of update of the variable), and
+// where a gradient goes through them and that does not pay. `losses` are renumbered.
+// INVALID_ARGUMENT, with op and file:line, for a product that servers must compute and cannot.
 absl::StatusOr<pb::FunctionProto> PlaceProducts(const pb::FunctionProto& function,
                                                 const GradientOptions& options,
-                                                const std::set<uint32_t>& anywhere,
+                                                const std::map<uint32_t, ProductChoice>& products,
                                                 std::vector<pb::NodeInput>* losses);
 
 // Of a function with micro_batches, as it is traced, with the gradients of `losses`: what it

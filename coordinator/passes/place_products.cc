@@ -32,6 +32,15 @@ std::set<uint32_t> OtherwiseUpdated(const pb::FunctionProto& function) {
   return updated;
 }
 
+// Variables with products through which a gradient goes.
+std::set<uint32_t> TrainedByProducts(const pb::FunctionProto& function) {
+  std::set<uint32_t> trained;
+  for (const pb::NodeProto& node : function.nodes()) {
+    if (IsProduct(node.op()) && node.op() != "sharded_matmul") trained.insert(VariableOf(node));
+  }
+  return trained;
+}
+
 // Reads the variables of some products, which the worker computes then.
 class ReadPass {
  public:
@@ -103,13 +112,16 @@ absl::Status CheckParts(const pb::FunctionProto& function, const GradientOptions
 
 absl::StatusOr<pb::FunctionProto> PlaceProducts(const pb::FunctionProto& function,
                                                 const GradientOptions& options,
-                                                const std::set<uint32_t>& anywhere,
+                                                const std::map<uint32_t, ProductChoice>& products,
                                                 std::vector<pb::NodeInput>* losses) {
   const bool changed = options.any() || function.micro_batches() > 1;
   const std::set<uint32_t> updated = OtherwiseUpdated(function);
+  const std::set<uint32_t> trained = TrainedByProducts(function);
   std::set<uint32_t> read;
-  for (const uint32_t id : anywhere) {
-    if (changed || updated.contains(id)) read.insert(id);
+  for (const auto& [id, choice] : products) {
+    if (choice.must) continue;
+    const bool pays = choice.pays_in_training || !trained.contains(id);
+    if (changed || updated.contains(id) || !pays) read.insert(id);
   }
   pb::FunctionProto placed = read.empty() ? function : ReadPass(function, read).Run(losses);
   MU_RETURN_IF_ERROR(CheckParts(placed, options));

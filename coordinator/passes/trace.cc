@@ -39,7 +39,7 @@ absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
   MU_RETURN_IF_ERROR(VerifyFunction(graph->proto(), GraphStage::kTraced));
   const GradientOptions options = graph->gradient_options().value_or(GradientOptions());
   MU_ASSIGN_OR_RETURN(const pb::FunctionProto placed,
-                      PlaceProducts(graph->proto(), options, graph->products_anywhere(), &losses));
+                      PlaceProducts(graph->proto(), options, graph->products(), &losses));
   MU_ASSIGN_OR_RETURN(const pb::FunctionProto traced, AccumulateResults(placed, losses));
   MU_ASSIGN_OR_RETURN(pb::FunctionProto lowered, LowerFunction(traced, options));
   MU_RETURN_IF_ERROR(VerifyFunction(lowered, GraphStage::kLowered));

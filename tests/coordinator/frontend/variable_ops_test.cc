@@ -175,27 +175,6 @@ TEST(VariableOps, AnOpBehindAProductThatMakesANanIsNamed) {
   EXPECT_EQ(DetailOf(status)->op(), "log");
 }
 
-TEST(VariableOps, TheServersAreChosenWhereFewerBytesMove) {
-  // A softmax over 200,000 classes: 64 partitions.
-  EXPECT_TRUE(MovesLessFromServers(32, 200'000, 256, 64));
-  EXPECT_TRUE(MovesLessFromServers(150, 200'000, 256, 64));
-  EXPECT_FALSE(MovesLessFromServers(160, 200'000, 256, 64));
-  EXPECT_FALSE(MovesLessFromServers(32, 10, 16, 1));
-  // Small batches and wide variables pay.
-  EXPECT_TRUE(MovesLessFromServers(1, 1000, 64, 1));
-  EXPECT_FALSE(MovesLessFromServers(64, 1000, 64, 1));
-  for (const auto& [batch, expected] :
-       std::vector<std::pair<int64_t, bool>>{{1, true}, {4, false}}) {
-    Model model;
-    MU_ASSERT_OK(model.Run([&](FunctionBuilder& f) {
-      f.Return("y", ShardedMatMul(ConstantTensor(Inputs()), model.classes, {.batch = batch}));
-    }));
-    const bool servers = model.factory.parameters.multiplications > 0;
-    // 3 * batch * (5 + 3) against 2 * 5 * 3
-    EXPECT_EQ(servers, expected) << batch;
-  }
-}
-
 // What the user did not ask servers for is read where servers cannot compute it.
 TEST(VariableOps, WhatServersCannotComputeIsReadIfAnyPlaceWillDo) {
   const auto run = [](ProductPlace place, const MinimizeOptions& options, bool tied, Model* model) {
