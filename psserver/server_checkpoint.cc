@@ -40,8 +40,10 @@ uint64_t UpdatesOf(const StoreDirectory& store) {
   return updates;
 }
 
-// A restored clock goes on from the partition that has had most updates: it never runs backwards,
-// wherever the partitions were before.
+// A restored clock goes on from the partition that has had most updates. That may be less than it
+// was: a running clock counts every push to any of the server's partitions, so ten pushes that
+// alternate between two make it 10, and restored it is 5. Nobody compares the two: what was
+// computed from values of an older generation is never pushed to this one.
 UpdateClocks ClocksOf(const StoreDirectory& store) {
   UpdateClocks clocks;
   const auto set = [&clocks](const ClockKey& key, const auto& partitions) {
