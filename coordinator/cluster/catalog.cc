@@ -25,10 +25,6 @@ absl::Status CheckNameIsFree(const pb::RoutingProto& routing, const std::string&
   return absl::OkStatus();
 }
 
-std::shared_ptr<const std::string> Bytes(const google::protobuf::Message& request) {
-  return std::make_shared<const std::string>(request.SerializeAsString());
-}
-
 }  // namespace
 
 absl::StatusOr<pb::VariableProto> Catalog::AddVariable(pb::VariableProto variable) {
@@ -72,7 +68,8 @@ void Catalog::UseRouting() {
   routing_ = *routed_;
   pb::ConfigureWorkerRequest request;
   *request.mutable_routing() = routing_;
-  installed_routing_ = {++version_, {"/muster.Worker/Configure", Bytes(request), {}}};
+  Change({InstallPart::Kind::kRouting}, "/muster.Worker/Configure", request);
+  routing_version_ = version_;
 }
 
 pb::DatasetProto Catalog::AddDataset(pb::DatasetProto dataset) {
@@ -83,7 +80,7 @@ pb::DatasetProto Catalog::AddDataset(pb::DatasetProto dataset) {
 void Catalog::UpdateDataset(const pb::DatasetProto& dataset) {
   pb::InstallDatasetRequest request;
   *request.mutable_dataset() = dataset;
-  datasets_[dataset.id()] = {++version_, {"/muster.Worker/InstallDataset", Bytes(request), {}}};
+  Change({InstallPart::Kind::kDataset, dataset.id()}, "/muster.Worker/InstallDataset", request);
 }
 
 const InstalledFunction& Catalog::AddFunction(Fingerprint fingerprint, pb::FunctionProto function) {
@@ -92,8 +89,8 @@ const InstalledFunction& Catalog::AddFunction(Fingerprint fingerprint, pb::Funct
   pb::InstallFunctionRequest request;
   *request.mutable_function() = function;
   request.set_fingerprint(fingerprint.value());
-  installed_functions_[fingerprint] = {
-      ++version_, {"/muster.Worker/InstallFunction", Bytes(request), fingerprint}};
+  Change({InstallPart::Kind::kFunction, fingerprint.value()}, "/muster.Worker/InstallFunction",
+         request);
   it->second = {fingerprint, std::move(function)};
   return it->second;
 }
@@ -103,16 +100,11 @@ const InstalledFunction* Catalog::FindFunction(Fingerprint fingerprint) const {
   return it == functions_.end() ? nullptr : &it->second;
 }
 
-Catalog::Delta Catalog::Since(uint64_t version) const {
-  Delta delta;
-  delta.version = version_;
-  const auto add = [&](const Versioned& item) {
-    if (item.version > version) delta.parts.push_back(item.part);
-  };
-  add(installed_routing_);
-  for (const auto& [id, dataset] : datasets_) add(dataset);
-  for (const auto& [fingerprint, function] : installed_functions_) add(function);
-  return delta;
+void Catalog::Change(const InstallPart& part, const char* method,
+                     const google::protobuf::Message& request) {
+  ++version_;
+  requests_[part] = {method, std::make_shared<const std::string>(request.SerializeAsString())};
+  changed_.push_back(part);
 }
 
 }  // namespace mu

@@ -1,10 +1,10 @@
 // What has been created for a job: variables, tables, servers, datasets, functions. Versioned, so
-// that a worker can be sent just what it lacks. Not synchronised; the runtime guards it.
+// that a worker can be sent just what it lacks (core/installations.h decides what that is). Not
+// synchronised; the runtime guards it.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +13,7 @@
 #include "common/base/ids.h"
 #include "common/base/status.h"
 #include "common/sharding/placement.h"
+#include "coordinator/core/installations.h"
 #include "coordinator/core/membership.h"
 #include "proto/dataset.pb.h"
 #include "proto/graph.pb.h"
@@ -31,7 +32,7 @@ class Catalog {
 
   uint64_t version() const { return version_; }
   // Of the catalog at the last UseRouting.
-  uint64_t routing_version() const { return installed_routing_.version; }
+  uint64_t routing_version() const { return routing_version_; }
   const pb::RoutingProto& routing() const { return routing_; }  // that workers use
   // All variables and tables, without their places.
   const pb::RoutingProto& created() const { return created_; }
@@ -60,32 +61,27 @@ class Catalog {
 
   // A request to a worker as bytes, without its context (a field that may come before or after).
   // Made once, however many workers are sent it.
-  struct Part {
+  struct Request {
     const char* method = nullptr;
-    std::shared_ptr<const std::string> request;
-    std::optional<Fingerprint> function;  // if it is one
+    std::shared_ptr<const std::string> bytes;
   };
-  // What was added or changed after `version`. What comes later may refer to what came before.
-  struct Delta {
-    uint64_t version = 0;  // up to which this brings a worker
-    std::vector<Part> parts;
-  };
-  Delta Since(uint64_t version) const;
+  const Request& RequestOf(const InstallPart& part) const { return requests_.at(part); }
+  // What was added or changed since the last call.
+  std::vector<InstallPart> TakeChanged() { return std::exchange(changed_, {}); }
 
  private:
-  struct Versioned {
-    uint64_t version = 0;  // when it was added, or changed last
-    Part part;
-  };
+  void Change(const InstallPart& part, const char* method,
+              const google::protobuf::Message& request);
+
   const Placement placement_;
   uint64_t version_ = 0;
   pb::RoutingProto routing_, created_;
   std::shared_ptr<const pb::RoutingProto> routed_;
-  Versioned installed_routing_;  // at the last UseRouting
+  uint64_t routing_version_ = 0;
   uint64_t last_dataset_ = 0;
-  std::map<uint64_t, Versioned> datasets_;  // whose files are known
   std::map<Fingerprint, InstalledFunction> functions_;
-  std::map<Fingerprint, Versioned> installed_functions_;
+  std::map<InstallPart, Request> requests_;
+  std::vector<InstallPart> changed_;
 };
 
 }  // namespace mu

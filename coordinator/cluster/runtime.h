@@ -294,11 +294,6 @@ class Runtime {
   void Deliver(FunctionId function, const pb::StepResult& step, FunctionResult::Step values)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
 
-  struct Installation;  // see runtime_install.cc
-  void InstallNext(const std::shared_ptr<Installation>& installation)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void OnInstalled(const std::shared_ptr<Installation>& installation, const absl::Status& status)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Files that workers look through for a caller.
   struct Scan {
     std::shared_ptr<const pb::DatasetProto> dataset;

@@ -98,7 +98,8 @@ pb::GetStatusReply Runtime::StatusNow() const {
       status.set_functions(it->second.functions_done);
       status.set_steps(it->second.steps_done);
       status.set_in_flight(static_cast<uint32_t>(core_.queue().InFlight(it->first)));
-      if (it->second.installed_version < catalog_.version()) status.set_state("installing");
+      if (core_.installations().installed(it->first) < catalog_.version())
+        status.set_state("installing");
       if (core_.IsAside(it->first)) status.set_state("set aside");
     }
   }

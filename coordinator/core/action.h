@@ -13,6 +13,7 @@
 #include "coordinator/core/event.h"
 #include "coordinator/core/failure_list.h"
 #include "coordinator/core/function_queue.h"
+#include "coordinator/core/installations.h"
 #include "coordinator/core/membership.h"
 
 namespace mu::action {
@@ -46,11 +47,11 @@ struct MemberLost {
   std::string message;
   bool silent = false;  // nobody has seen its process end: it may still run
 };
-// The worker is sent what the catalog has gained since this version (0: everything). One at a time
-// per worker; answered by event::Installed or -Failed.
+// The worker is sent this part of the catalog as it is now, once. One at a time per worker;
+// answered by event::Installed.
 struct Install {
   WorkerId worker;
-  uint64_t since = 0;
+  InstallPart part;
 };
 
 // Workers are soon to read this epoch.

@@ -21,6 +21,7 @@ Core::Core(Options options)
     : options_(options),
       now_(options.started),
       membership_({options.servers, options.heartbeat, options.timeout, options.workers}),
+      installations_(options.installs),
       queue_(
           options.in_flight,
           [this](uint64_t dataset, WorkerId worker, uint32_t steps) {
@@ -46,10 +47,13 @@ void Core::Step(absl::Time now, Event event, Actions* actions) {
   std::visit([this](auto& e) { On(e); }, event);
   DoTasks();
   DriveViews();
-  if (std::exchange(scan_, false)) DriveScans();
   if (std::exchange(install_, false)) {
-    for (auto& [id, worker] : workers_) InstallOn(&worker);
+    for (const auto& [id, worker] : workers_) InstallOn(id);
   }
+  if (!closed_) {
+    for (const auto& [worker, part] : installations_.Next(now_)) Do(action::Install{worker, part});
+  }
+  if (std::exchange(scan_, false)) DriveScans();
   // Before it: what was complete for a round that is decided now makes room for nothing.
   DriveRounds();
   if (std::exchange(dispatch_, false)) Dispatch();
@@ -88,7 +92,7 @@ absl::Time Core::alarm() const {
   absl::Time alarm = std::min(retry_at_, cancellation_.ask_again_at());
   if (restored_.has_value()) alarm = std::min(alarm, old_leases_.last());
   if (work_again_at_ > now_) alarm = std::min(alarm, work_again_at_);
-  alarm = std::min(alarm, views_.alarm(now_));
+  alarm = std::min({alarm, views_.alarm(now_), installations_.alarm(now_)});
   for (const auto& [id, task] : tasks_) {
     if (task.not_before > now_) alarm = std::min(alarm, task.not_before);
   }
@@ -152,7 +156,7 @@ void Core::End(absl::Status error) {
 void Core::On(event::CatalogChanged& e) {
   queue_.RequireVersion(e.routing_version);
   generation_ = e.generation;
-  catalog_version_ = e.version;
+  installations_.CatalogChanged(e.version, e.parts);
   parameters_ = e.parameters;
   install_ = dispatch_ = true;
 }

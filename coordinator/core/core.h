@@ -32,6 +32,7 @@
 #include "coordinator/core/file_scan.h"
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/input_complaints.h"
+#include "coordinator/core/installations.h"
 #include "coordinator/core/membership.h"
 #include "coordinator/core/old_leases.h"
 #include "coordinator/core/permission.h"
@@ -59,13 +60,11 @@ class Core {
     BackupRule backup;                           // when what hangs on a worker runs elsewhere too
     absl::Time started;                          // failures count their seconds from then
     absl::Duration scan_patience = absl::Seconds(30);  // with a worker that looks through a file
+    Installations::Options installs = {};
   };
   // One incarnation of a worker.
   struct Worker {
     Member member;
-    uint64_t installed_version = 0;
-    bool installing = false, forgot = false;  // forgot: what it had, during the installation
-    absl::Time install_began;
     std::map<RunId, FunctionId> runs;  // that have not ended
     std::set<RunId> handed_back;       // of `runs`: they end without all their results
     // Errors of runs that wait for the ends of earlier ones, so that the first one is reported.
@@ -103,6 +102,7 @@ class Core {
   const std::vector<std::string>& warnings() const { return warnings_; }  // for the user, each once
   const Recovery& recovery() const { return recovery_; }
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
+  const Installations& installations() const { return installations_; }
   // OK: not yet; CANCELLED after event::Close.
   absl::Status ended() const;
   bool closed() const { return closed_; }
@@ -173,8 +173,6 @@ class Core {
   void On(event::EpochSeen& e) { NoteEpoch(e.epoch); }
   void On(event::CatalogChanged& e);
   void On(event::Installed& e);
-  void On(event::InstallFailed& e);
-  void On(event::FunctionRefused& e);
   void On(event::DatasetAdded& e);
   void On(event::EpochStarted& e);
   void On(event::PlanMade& e);
@@ -212,8 +210,10 @@ class Core {
   // Members.
   Worker* Find(WorkerId worker, Incarnation incarnation);
   absl::Duration HeartbeatInterval() const;
-  // Installs what the worker lacks, unless that is under way or no use.
-  void InstallOn(Worker* worker);
+  // Installs what the worker lacks, when its turn comes, unless that is under way or no use.
+  void InstallOn(WorkerId id);
+  void InstallFailed(const Worker& worker, absl::Time sent, const CallError& error);
+  void FunctionRefused(WorkerId worker, Fingerprint function, const absl::Status& error);
   void ServerLeaves(event::Leave& e);
   void LeaveIfIdle(WorkerId id);
   void Remove(const Member& member, const std::string& kind, const std::string& message);
@@ -376,8 +376,8 @@ class Core {
   std::set<WorkerId> workers_leaving_;               // those with `leaving`
   std::map<uint32_t, std::vector<CallId>> leaving_;  // servers
   CoordinatorEpoch newest_epoch_;
-  uint64_t catalog_version_ = 0;  // of what workers ought to have; 0: nothing yet
-  Generation generation_;         // of the routing that workers are given
+  Installations installations_;
+  Generation generation_;  // of the routing that workers are given
 
   FunctionQueue queue_;
   std::map<uint64_t, DatasetLeases> leases_;

@@ -142,6 +142,7 @@ void Core::SetAside(const Worker& worker, const absl::Status& why) {
   failure.pid = member.pid;
   failures_.WorkerLost(std::move(failure), {});
   queue_.SetAside(id, true);
+  installations_.Withdraw(id);
   for (auto& [scan, its] : scans_) its.files.WorkerLost(id, now_);
   scan_ = true;
   for (auto& [dataset, leases] : leases_) leases.Forget(id);

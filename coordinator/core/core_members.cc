@@ -60,7 +60,7 @@ void Core::On(event::Register& e) {
       workers_[WorkerId(member.index)].member = member;
       inputs_.WorkerJoined(WorkerId(member.index));
       scan_ = true;
-      InstallOn(&workers_.at(WorkerId(member.index)));
+      InstallOn(WorkerId(member.index));
     } else {
       Act(recovery_.ServerReady(member.index));
     }
@@ -217,6 +217,7 @@ void Core::LoseWorker(const Member& member, const std::string& kind, const std::
   for (const CallId call : workers_.at(id).leaving) Do(action::AnswerLeave{call});
   workers_.erase(id);
   workers_leaving_.erase(id);
+  installations_.Lost(id);
   if (kind != "left") FailIfDeadly(member, message);
   if (!MU_BROKEN(requeueing)) queue_.WorkerLost(id);
   inputs_.WorkerLost(id);
@@ -226,61 +227,60 @@ void Core::LoseWorker(const Member& member, const std::string& kind, const std::
   if (cancellation_.Quiet(id, member.incarnation)) FenceWhenWorkersAreQuiet();
 }
 
-void Core::InstallOn(Worker* worker) {
-  const WorkerId id(worker->member.index);
-  if (closed_ || worker->installing || worker->installed_version == catalog_version_ || IsAside(id))
-    return;
-  worker->installing = true;
-  worker->install_began = now_;
-  Do(action::Install{id, worker->installed_version});
+void Core::InstallOn(WorkerId id) {
+  if (!closed_ && !IsAside(id)) installations_.Want(id);
 }
 
 void Core::On(event::Installed& e) {
-  Worker* const worker = Find(e.worker, e.incarnation);
+  const Worker* const worker = Find(e.worker, e.incarnation);
   if (worker == nullptr || closed_) return;
-  worker->installing = false;
-  if (std::exchange(worker->forgot, false)) return InstallOn(worker);
-  if (worker->installed_version == 0) failures_.WorkerReady(Seconds());
-  worker->installed_version = e.version;
-  queue_.WorkerReady(e.worker, e.version);
-  dispatch_ = true;
-  InstallOn(worker);
+  const auto sent = installations_.Answered(e.worker);
+  if (!sent.has_value()) return;
+  if (!e.error.ok()) {
+    if (e.error.kind != pb::ERROR_USER || sent->part.kind != InstallPart::Kind::kFunction)
+      return InstallFailed(*worker, sent->at, e.error);
+    // The worker is as good as before for all other functions.
+    FunctionRefused(e.worker, Fingerprint(sent->part.id), e.error.status);
+  }
+  const bool is_new = installations_.installed(e.worker) == 0;
+  if (installations_.Took(e.worker)) {
+    if (is_new) failures_.WorkerReady(Seconds());
+    queue_.WorkerReady(e.worker, installations_.installed(e.worker));
+    dispatch_ = true;
+  }
+  InstallOn(e.worker);
 }
 
-void Core::On(event::InstallFailed& e) {
-  Worker* const worker = Find(e.worker, e.incarnation);
-  if (worker == nullptr || closed_) return;
-  worker->installing = worker->forgot = false;
-  NoteEpoch(e.error.epoch);
-  if (e.error.answered()) {
+void Core::InstallFailed(const Worker& worker, absl::Time sent, const CallError& error) {
+  const WorkerId id(worker.member.index);
+  const bool wrong = error.kind == pb::ERROR_USER;
+  installations_.Failed(id, wrong);
+  NoteEpoch(error.epoch);
+  if (error.answered()) {
     // What was sent may be good: others show whether it is. If nobody is left, everything has ended
     // with the error.
-    WorkerCannot(*worker, 0, e.error).IgnoreError();
+    WorkerCannot(worker, 0, error).IgnoreError();
     dispatch_ = true;
-    return InstallOn(worker);
+  } else if (wrong) {
+    // What was created is wrong (a dataset, say): no other worker would take it either.
+    Note(Level::kError, "worker ", id.value(), ": ", StatusText(error.status));
+    BeginCancel(error.status);
+  } else if (sent >= awake_since_) {
+    // It was not under way while this process stood still.
+    return Remove(Member(worker.member), "unreachable", std::string(error.status.message()));
   }
-  if (e.error.kind != pb::ERROR_USER) {
-    // Not if it was under way while this process stood still.
-    if (worker->install_began < awake_since_) return InstallOn(worker);
-    const Member member = worker->member;
-    return Remove(member, "unreachable", std::string(e.error.status.message()));
-  }
-  // What was created is wrong (a dataset, say): no other worker would take it either.
-  worker->installed_version = e.version;
-  Note(Level::kError, "worker ", e.worker.value(), ": ", StatusText(e.error.status));
-  BeginCancel(e.error.status);
-  InstallOn(worker);
+  InstallOn(id);
 }
 
-void Core::On(event::FunctionRefused& e) {
-  if (!refused_.try_emplace(e.function, e.error).second) return;
-  Note(Level::kError, "worker ", e.worker.value(), ": ", e.error.ToString());
+void Core::FunctionRefused(WorkerId worker, Fingerprint function, const absl::Status& error) {
+  if (!refused_.try_emplace(function, error).second) return;
+  Note(Level::kError, "worker ", worker.value(), ": ", error.ToString());
   // What nobody has scheduled yet is told whoever joins training, and whoever schedules it.
-  const std::set<GroupId> users = queue_.UsersOf(e.function);
+  const std::set<GroupId> users = queue_.UsersOf(function);
   for (const GroupId group : users) {
-    if (group != GroupId()) FailGroup(group, e.error);
+    if (group != GroupId()) FailGroup(group, error);
   }
-  if (users.empty() || users.contains(GroupId())) BeginCancel(e.error);
+  if (users.empty() || users.contains(GroupId())) BeginCancel(error);
 }
 
 }  // namespace mu

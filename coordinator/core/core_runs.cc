@@ -242,10 +242,8 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     queue_.WorkerReady(start.worker, 0);
     RunAgain(start, queue_.RunEnded(start.function, start.run));
     if (worker == nullptr) return;
-    worker->installed_version = 0;
-    worker->forgot = worker->installing;
-    if (MU_BROKEN(not_reinstalled)) worker->installed_version = catalog_version_;
-    return InstallOn(worker);
+    installations_.Forgot(start.worker);
+    return InstallOn(start.worker);
   }
   if (e.error.applied_full) {
     // Room comes with a checkpoint, which waits for the assignment, which waits for this function.

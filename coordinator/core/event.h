@@ -17,6 +17,7 @@
 #include "coordinator/core/checkpoint_number.h"
 #include "coordinator/core/data_leases.h"
 #include "coordinator/core/function_queue.h"
+#include "coordinator/core/installations.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/server_task.h"
 #include "coordinator/core/step_outcome.h"
@@ -64,23 +65,12 @@ struct CatalogChanged {
   uint64_t routing_version = 0;  // of the catalog when the routing changed last
   Generation generation;         // of that routing
   uint64_t parameters = 0;       // grows with every variable and table; servers ought to have them
+  std::vector<InstallPart> parts = {};  // that this version has added or changed
 };
-struct Installed {
+struct Installed {  // answers action::Install
   WorkerId worker;
   Incarnation incarnation;
-  uint64_t version = 0;
-};
-struct InstallFailed {
-  WorkerId worker;
-  Incarnation incarnation;
-  uint64_t version = 0;
   CallError error;
-};
-// A worker finds a function wrong; the rest of the version may still be installed there.
-struct FunctionRefused {
-  WorkerId worker;
-  Fingerprint function;
-  absl::Status error;
 };
 
 // Data. Plans take long to make: they come from outside.
@@ -253,17 +243,15 @@ struct RoundCommitted {
 
 }  // namespace event
 
-using Event =
-    std::variant<event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
-                 event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
-                 event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
-                 event::ScanWanted, event::Scanned, event::FilesSeen, event::Schedule,
-                 event::Results, event::RunEnded, event::Unreadable, event::CancelEverything,
-                 event::WorkerCancelled, event::Fenced, event::Fail, event::Close, event::GroupMade,
-                 event::GroupDropped, event::CancelGroup, event::ViewAnswered,
-                 event::EnableRecovery, event::TaskWanted, event::TasksGivenUp, event::Configured,
-                 event::Assigned, event::Loaded, event::Restored, event::Saved,
-                 event::ManifestWritten, event::MostKept, event::BoundStaleness, event::SetRounds,
-                 event::NothingMore, event::RoundCommitted>;
+using Event = std::variant<
+    event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
+    event::EpochSeen, event::CatalogChanged, event::Installed, event::DatasetAdded,
+    event::EpochStarted, event::PlanMade, event::ScanWanted, event::Scanned, event::FilesSeen,
+    event::Schedule, event::Results, event::RunEnded, event::Unreadable, event::CancelEverything,
+    event::WorkerCancelled, event::Fenced, event::Fail, event::Close, event::GroupMade,
+    event::GroupDropped, event::CancelGroup, event::ViewAnswered, event::EnableRecovery,
+    event::TaskWanted, event::TasksGivenUp, event::Configured, event::Assigned, event::Loaded,
+    event::Restored, event::Saved, event::ManifestWritten, event::MostKept, event::BoundStaleness,
+    event::SetRounds, event::NothingMore, event::RoundCommitted>;
 
 }  // namespace mu

@@ -142,7 +142,10 @@ void Cluster::CallAsStranger() {
   call.kind = IsWorkerSlot(slot) ? kOfWorkers[random_.Below(std::size(kOfWorkers))]
                                  : kOfServers[random_.Below(std::size(kOfServers))];
   // It names servers, as ours does.
-  if (call.kind == Kind::kInstall) call.routing = AddRouting({});
+  if (call.kind == Kind::kInstall) {
+    call.routing = AddRouting({});
+    call.function = random_.Below(2);
+  }
   events_.Add(now_ + Latency(), call);
 }
 

@@ -44,7 +44,8 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot, uint64_t incarnation)
              .timeout = absl::Nanoseconds(kLease),
              .backup = {.least_seconds = static_cast<double>(kBackupAfter) / 1e9},
              .started = At(cluster->now()),
-             .scan_patience = absl::Nanoseconds(20 * kMillisecond)}),
+             .scan_patience = absl::Nanoseconds(20 * kMillisecond),
+             .installs = {.most = kMostInstalls, .patience = absl::Nanoseconds(kInstallPatience)}}),
       own_since_(cluster->disk().last_checkpoint) {}
 
 void Coordinator::Start() {
@@ -127,10 +128,9 @@ void Coordinator::Step(Event event) {
     const auto* const leave = std::get_if<event::Leave>(&next);
     if (in_a_round && leave != nullptr && leave->request.role() == pb::ROLE_PSSERVER)
       Saw("leave in a decided round");
-    const auto* const refused = std::get_if<event::FunctionRefused>(&next);
-    if (refused != nullptr && core_.RefusalOf(refused->function).ok()) {
+    if (const absl::Status refused = RefusalIn(next); !refused.ok()) {
       if (was_cancelling) Saw("second error dropped");
-      NoteError(refused->error);
+      NoteError(refused);
     }
     const bool heartbeat = std::holds_alternative<event::Heartbeat>(next);
     const bool was_paused = core_.updates_paused();

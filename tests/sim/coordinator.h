@@ -72,6 +72,10 @@ class Coordinator final : public Process {
                                          .first_backoff = absl::Nanoseconds(5 * kMillisecond),
                                          .longest_backoff = absl::Nanoseconds(40 * kMillisecond)};
 
+  // Workers that are sent something at a time, unless they have not answered for so long.
+  static constexpr int64_t kMostInstalls = 2;
+  static constexpr Time kInstallPatience = 20 * kMillisecond;
+
   bool ended() const { return !core_.ended().ok(); }
   void Step(Event event);
   void Do(action::AnswerRegister& a);
@@ -139,6 +143,8 @@ class Coordinator final : public Process {
   void ValuesRestored();
   // This run is the one that fails, if one is to.
   void LetFail(Message* run);
+  // What users are told when this is handled, since a worker is the first to refuse a function.
+  absl::Status RefusalIn(const Event& event) const;
   // A function ends with an error, or a worker refuses one: it ends the others.
   void NoteError(const absl::Status& error);
   // Evaluations (coordinator_groups.cc).
@@ -242,7 +248,8 @@ class Coordinator final : public Process {
   std::vector<Place> given_state_;              // these servers
   uint32_t catalog_ = 0;                        // version
   uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is
-  uint8_t bad_functions_ = 0;
+  uint64_t bad_functions_ = 0;
+  std::map<uint64_t, Time> installing_;  // since when, by incarnation
   bool wants_restore_ = false, wants_rounds_ = false;
   uint64_t restore_from_ = 0;                     // of restore_task_: the folder
   std::optional<Checkpoint> restore_checkpoint_;  // that one, as it was then

@@ -13,20 +13,21 @@ namespace mu::sim {
 
 void Coordinator::Do(action::Install& a) {
   const Place place = PlaceOf(pb::ROLE_WORKER, a.worker.value());
-  const auto installed = [=, this, worker = a.worker, version = catalog_, bad = bad_functions_](
-                             const absl::Status& status, const Messages&) {
-    const Incarnation incarnation(place.incarnation);
-    if (!status.ok() && KindOf(status) != pb::ERROR_USER)
-      return Step(event::InstallFailed{worker, incarnation, version, CallError::Of(status)});
-    if (!status.ok()) Step(event::FunctionRefused{worker, Fingerprint(1000 + bad), status});
-    Step(event::Installed{worker, incarnation, version});
+  installing_[place.incarnation] = now();
+  const auto recent = std::count_if(installing_.begin(), installing_.end(), [this](const auto& i) {
+    return now() - i.second < kInstallPatience;
+  });
+  if (recent > kMostInstalls) cluster_->truth().Fail("too many workers are sent something at once");
+  const auto answered = [=, this, worker = a.worker](const absl::Status& status, const Messages&) {
+    installing_.erase(place.incarnation);
+    Step(event::Installed{worker, Incarnation(place.incarnation), CallError::Of(status)});
   };
   CallAll({WithContext({.kind = Kind::kInstall,
                         .to = place.slot,
-                        .bad_functions = bad_functions_,
                         .generation = OnWire(generation_),
-                        .routing = routing_place_})},
-          kTries, installed);
+                        .routing = routing_place_,
+                        .function = a.part.id})},
+          kTries, answered);
 }
 
 void Coordinator::Do(action::CancelOnWorkers& a) {
@@ -206,7 +207,10 @@ void Coordinator::Do(action::UseRouting&) {
   }
   routing_ = catalog_;
   routing_place_ = cluster_->AddRouting(routing);
-  Step(event::CatalogChanged{catalog_, routing_, generation_, 1});
+  std::vector<InstallPart> parts = {{InstallPart::Kind::kRouting}};
+  for (uint64_t f = 1; routing_ == 1 && f <= kFunctions; ++f)
+    parts.push_back({InstallPart::Kind::kFunction, f});
+  Step(event::CatalogChanged{catalog_, routing_, generation_, 1, std::move(parts)});
 }
 
 }  // namespace mu::sim

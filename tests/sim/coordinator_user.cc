@@ -80,8 +80,19 @@ void Coordinator::LetFail(Message* run) {
 
 void Coordinator::BadFunction() {
   if (beginning_) return;
-  ++bad_functions_;
-  Step(event::CatalogChanged{++catalog_, routing_, generation_, 1});
+  const InstallPart bad = {InstallPart::Kind::kFunction, kFunctions + ++bad_functions_};
+  Step(event::CatalogChanged{++catalog_, routing_, generation_, 1, {bad}});
+}
+
+absl::Status Coordinator::RefusalIn(const Event& event) const {
+  const auto* const e = std::get_if<event::Installed>(&event);
+  if (e == nullptr || e->error.kind != pb::ERROR_USER) return absl::OkStatus();
+  const auto worker = core_.workers().find(e->worker);
+  if (worker == core_.workers().end() || worker->second.member.incarnation != e->incarnation)
+    return absl::OkStatus();
+  const auto sent = core_.installations().UnderWay(e->worker);
+  const bool known = !sent.has_value() || !core_.RefusalOf(Fingerprint(sent->part.id)).ok();
+  return known ? absl::OkStatus() : e->error.status;
 }
 
 void Coordinator::NoteError(const absl::Status& error) {

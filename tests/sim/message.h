@@ -32,6 +32,9 @@ inline constexpr uint16_t kNoRecord = 0xffff;  // of a step that reads none
 // What a step reads is one record here, for a batch of so many: batches differ in size.
 inline uint32_t SamplesOf(uint16_t record) { return record == kNoRecord ? 0 : 1 + record % 3; }
 
+// There are so many definitions of functions, from 1 on; calls of them alternate.
+inline constexpr uint64_t kFunctions = 2;
+
 // A place where a process may run: its address. Every daemon has two, so that a replacement may
 // start elsewhere while its predecessor is cut off or hangs.
 using Slot = uint8_t;
@@ -96,9 +99,8 @@ struct Message {
   bool repeated = false;
   bool keep_state = false;
   bool restore_follows = false;
-  bool refused = false;       // of a kFeedWelcome: nobody listens at the address
-  bool handed_back = false;   // a run, since its worker is leaving
-  uint8_t bad_functions = 0;  // among those that are to be installed
+  bool refused = false;      // of a kFeedWelcome: nobody listens at the address
+  bool handed_back = false;  // a run, since its worker is leaving
   uint32_t call = 0;
   uint32_t epoch = 0, generation = 0;
   uint32_t pulled = 0;  // of a push: the generation of what its step has read
@@ -117,7 +119,7 @@ struct Message {
   // Of a server's heartbeat: the memory of applied pushes, and how large it may be.
   uint64_t applied_bytes = 0, most_applied_bytes = 0;
   uint64_t low_water = 0;
-  uint64_t function = 0, run = 0;
+  uint64_t function = 0, run = 0;       // of a kInstall: the definition; 0: the routing
   uint32_t stream = 0, connection = 0;  // of what travels on a stream
   uint64_t number = 0, received = 0;    // see ResumableStream
   uint64_t meant = 0;                   // of a connection: the process that it is for

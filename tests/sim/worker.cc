@@ -13,8 +13,6 @@ namespace mu::sim {
 namespace {
 
 constexpr Time kDrainPatience = 15 * kMillisecond;
-// There are so many functions; calls of them alternate.
-constexpr uint64_t kFunctions = 2;
 
 Fingerprint FunctionOf(const Message& run) { return Fingerprint(1 + run.function % kFunctions); }
 
@@ -77,7 +75,7 @@ void Worker::AfterAll() {
   if (core_.draining() && core_.idle() && !std::exchange(left_, true)) Leave();
 }
 
-absl::StatusOr<WorkerCore::InstallToken> Worker::Configure(const Routing& routing) {
+absl::Status Worker::Configure(const Routing& routing) {
   WorkerRouting summary = {.version = routing.version,
                            .generation = Generation(routing.generation)};
   for (uint8_t s = 0; s < routing.servers; ++s)
@@ -85,35 +83,34 @@ absl::StatusOr<WorkerCore::InstallToken> Worker::Configure(const Routing& routin
   const size_t before = actions_.size();
   MU_RETURN_IF_ERROR(core_.Configure(context_, std::move(summary), absl::OkStatus(), &actions_));
   if (actions_.size() > before) offered_ = routing;  // it is news
-  return core_.BeginInstall(context_, &actions_);
+  return absl::OkStatus();
 }
 
-// Its routing, and functions, which take a while to compile.
+// Its routing, or a function, which takes a while to compile.
 void Worker::Install(const Message& message) {
   Context(message);
-  const auto token = Configure(cluster_->RoutingAt(message.routing));
+  if (message.function == 0) {
+    const absl::Status configured = Configure(cluster_->RoutingAt(message.routing));
+    return cluster_->Reply(message, {.status = configured});
+  }
+  const auto token = core_.BeginInstall(context_, &actions_);
   if (!token.ok()) return cluster_->Reply(message, {.status = token.status()});
-  bool all = message.bad_functions == 0;
-  for (uint64_t f = 1; f <= kFunctions; ++f) all &= core_.has_function(Fingerprint(f));
-  if (all) return cluster_->Reply(message, {});
+  if (core_.has_function(Fingerprint(message.function))) return cluster_->Reply(message, {});
   After(cluster_->Between(0, 6 * kMillisecond), "installed",
         [=, this, token = *token] { Installed(message, token); });
 }
 
 void Worker::Installed(const Message& request, WorkerCore::InstallToken token) {
-  for (uint64_t f = 1; f <= kFunctions; ++f) {
-    if (absl::Status status = core_.FunctionInstalled(token, Fingerprint(f)); !status.ok()) {
-      Saw("compiled in vain");
-      return cluster_->Reply(request, {.status = status});
-    }
-    compiled_in_[Fingerprint(f)] = request.epoch;
+  const Fingerprint function(request.function);
+  if (request.function > kFunctions) {
+    const auto text = absl::StrCat("bad function ", request.function - kFunctions, " is wrong");
+    const absl::Status wrong = absl::InvalidArgumentError(text);
+    return cluster_->Reply(request, {.status = WithKind(wrong, pb::ERROR_USER, pb::ROLE_WORKER)});
   }
-  absl::Status status;
-  if (request.bad_functions > 0) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat("bad function ", request.bad_functions, " is wrong"));
-  }
-  cluster_->Reply(request, {.status = WithKind(status, pb::ERROR_USER, pb::ROLE_WORKER)});
+  const absl::Status status = core_.FunctionInstalled(token, function);
+  if (!status.ok()) Saw("compiled in vain");
+  if (status.ok()) compiled_in_[function] = request.epoch;
+  cluster_->Reply(request, {.status = status});
 }
 
 absl::Status Worker::CannotSee(uint32_t file) const {
@@ -256,7 +253,8 @@ void Worker::Forget() {
   core_.Forget(&actions_);
   if (cluster_->Between(0, 1) == 0 || routing_.epoch != core_.epoch()) return;
   // One of its functions only: the others are still on its disk.
-  const auto token = Configure(Routing(routing_));
+  if (!Configure(Routing(routing_)).ok()) return;
+  const auto token = core_.BeginInstall(context_, &actions_);
   for (uint64_t f = 2; token.ok() && f <= kFunctions; ++f)
     core_.FunctionInstalled(*token, Fingerprint(f)).IgnoreError();
 }

@@ -41,7 +41,7 @@ class Worker final : public Daemon {
   void HandleRequest(const Message& message) override;
   void AfterAll() override;
   void Install(const Message& message);
-  absl::StatusOr<WorkerCore::InstallToken> Configure(const Routing& routing);
+  absl::Status Configure(const Routing& routing);
   void Installed(const Message& request, WorkerCore::InstallToken token);
   void LookThrough(const Message& scan);
   absl::Status CannotSee(uint32_t file) const;  // OK: it can

@@ -1,8 +1,6 @@
 #include "coordinator/cluster/catalog.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/job_epoch.h"
@@ -13,8 +11,10 @@ namespace mu {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using testing::HasCode;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using testing::StatusIs;
 
 pb::VariableProto Variable(const std::string& name, std::vector<int64_t> dims = {2}) {
@@ -33,13 +33,8 @@ std::vector<Member> Servers(uint32_t count) {
   return members;
 }
 
-// Of what a worker is sent, in this order.
-std::string MethodsOf(const Catalog::Delta& delta) {
-  std::vector<std::string> methods;
-  for (const Catalog::Part& part : delta.parts)
-    methods.emplace_back(absl::StripPrefix(part.method, "/muster.Worker/"));
-  return absl::StrJoin(methods, " ");
-}
+constexpr InstallPart kRouting{}, kDataset{InstallPart::Kind::kDataset, 1},
+    kFunction{InstallPart::Kind::kFunction, 5};
 
 TEST(Catalog, NamesAreUniqueAcrossVariablesAndTables) {
   Catalog catalog;
@@ -52,7 +47,7 @@ TEST(Catalog, NamesAreUniqueAcrossVariablesAndTables) {
   EXPECT_EQ(b.id(), 1u);
 }
 
-TEST(Catalog, ADeltaIsWhatAWorkerLacks) {
+TEST(Catalog, SaysOnceWhatHasChanged) {
   Catalog catalog;
   MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
   EXPECT_EQ(catalog.version(), 0u) << "nothing to install before it is placed";
@@ -61,18 +56,17 @@ TEST(Catalog, ADeltaIsWhatAWorkerLacks) {
   catalog.UseRouting();
   const uint64_t routed = catalog.version();
   const pb::DatasetProto dataset = catalog.AddDataset({});
-  EXPECT_EQ(catalog.Since(0).parts.size(), 1u) << "its files are not known yet";
+  EXPECT_THAT(catalog.TakeChanged(), ElementsAre(kRouting)) << "its files are not known yet";
   catalog.UpdateDataset(dataset);
   catalog.AddFunction(Fingerprint(5), {});
   catalog.AddFunction(Fingerprint(5), {});
-  const auto all = catalog.Since(0);
-  EXPECT_EQ(MethodsOf(all), "Configure InstallDataset InstallFunction");
-  EXPECT_EQ(all.version, catalog.version());
-  EXPECT_EQ(MethodsOf(catalog.Since(routed)), "InstallDataset InstallFunction");
-  EXPECT_EQ(MethodsOf(catalog.Since(all.version)), "");
+  EXPECT_EQ(catalog.version(), routed + 2);
+  EXPECT_EQ(catalog.routing_version(), routed);
+  EXPECT_THAT(catalog.TakeChanged(), ElementsAre(kDataset, kFunction));
+  EXPECT_THAT(catalog.TakeChanged(), IsEmpty());
 }
 
-TEST(Catalog, ARequestIsMadeOnceForAllWorkersAndTakesAContext) {
+TEST(Catalog, ARequestTakesAContext) {
   Catalog catalog;
   MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
   MU_ASSERT_OK(catalog.Route(CoordinatorEpoch(1), Generation(4), Servers(2)));
@@ -83,26 +77,26 @@ TEST(Catalog, ARequestIsMadeOnceForAllWorkersAndTakesAContext) {
   pb::FunctionProto function;
   function.set_name("step");
   catalog.AddFunction(Fingerprint(5), function);
-  const auto parts = catalog.Since(0).parts, again = catalog.Since(0).parts;
-  ASSERT_EQ(parts.size(), 3u);
-  for (size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i].request, again[i].request);
+  const Catalog::Request& routing = catalog.RequestOf(kRouting);
+  EXPECT_STREQ(routing.method, "/muster.Worker/Configure");
+  EXPECT_STREQ(catalog.RequestOf(kDataset).method, "/muster.Worker/InstallDataset");
+  EXPECT_STREQ(catalog.RequestOf(kFunction).method, "/muster.Worker/InstallFunction");
 
   pb::InstallFunctionRequest with_context;
   with_context.mutable_context()->set_job(7);
   const std::string context = with_context.SerializeAsString();
   pb::ConfigureWorkerRequest configure;
-  ASSERT_TRUE(configure.ParseFromString(context + *parts[0].request));
+  ASSERT_TRUE(configure.ParseFromString(context + *routing.bytes));
   EXPECT_EQ(configure.context().job(), 7u);
   EXPECT_EQ(configure.routing().SerializeAsString(), catalog.routing().SerializeAsString());
   pb::InstallDatasetRequest install;
-  ASSERT_TRUE(install.ParseFromString(context + *parts[1].request));
+  ASSERT_TRUE(install.ParseFromString(context + *catalog.RequestOf(kDataset).bytes));
   EXPECT_EQ(install.context().job(), 7u);
   EXPECT_EQ(install.dataset().files(0), "one.csv");
-  ASSERT_TRUE(with_context.ParseFromString(context + *parts[2].request));
+  ASSERT_TRUE(with_context.ParseFromString(context + *catalog.RequestOf(kFunction).bytes));
   EXPECT_EQ(with_context.context().job(), 7u);
   EXPECT_EQ(with_context.function().name(), "step");
   EXPECT_EQ(with_context.fingerprint(), 5u);
-  EXPECT_EQ(parts[2].function, Fingerprint(5));
 }
 
 TEST(Catalog, WhatHasItsPlacesKeepsThem) {

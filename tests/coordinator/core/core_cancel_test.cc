@@ -76,9 +76,8 @@ TEST(CoreCancel, TheFirstOfSeveralErrorsIsReported) {
   d.Schedule();
   d.Schedule();
   d.Ended(1, UserError());
-  const auto refused =
-      event::FunctionRefused{WorkerId(0), Fingerprint(9), absl::InvalidArgumentError("wrong")};
-  EXPECT_EQ(d.Step(refused), "");
+  EXPECT_EQ(d.Define(9), "install function 9 on 0; install function 9 on 1");
+  EXPECT_EQ(d.Installed(0, 10, testing::FoundWrong()), "");
   d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)});
   d.Step(event::WorkerCancelled{WorkerId(1), Incarnation(11)});
   EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}),

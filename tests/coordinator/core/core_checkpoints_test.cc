@@ -25,7 +25,7 @@ void LoseTwoOfThreeSteps(CoreDriver* d) {
   d->Join(pb::ROLE_PSSERVER, 200, 0);
   d->Restored(2);
   d->Routing(2, 2);
-  ASSERT_EQ(d->Installed(0, 10, 2), "start 1 on 0 from 0");
+  ASSERT_EQ(d->Installed(0, 10), "start 1 on 0 from 0");
 }
 
 TEST(CoreCheckpoints, StepsThatRunAgainAreNotInACheckpointUntilTheirRepeatIs) {

@@ -156,7 +156,7 @@ TEST(CoreData, NothingOfAGroupStartsBesideOneThatIsOutOfData) {
   eval(0, 1);
   d.Join(pb::ROLE_WORKER, 10, 0);
   const uint64_t first = kFirstInGroups.value();
-  EXPECT_EQ(d.Installed(0, 10, 1),
+  EXPECT_EQ(d.Installed(0, 10),
             absl::StrCat("finish ", first + 1, " OUT_OF_RANGE; finish ", first, " CANCELLED; ",
                          "finish ", first + 2, " CANCELLED; group 1 failed OUT_OF_RANGE"));
   EXPECT_TRUE(d.core.done(GroupId(1)));
@@ -176,7 +176,7 @@ TEST(CoreData, OthersStartBesideAGroupThatIsOutOfData) {
   for (int i = 0; i < 3; ++i) d.Schedule();
   d.Join(pb::ROLE_WORKER, 10, 0);
   // The worker has room for two functions: both groups have one first, and training waits.
-  const std::string wanted = d.Installed(0, 10, 1);
+  const std::string wanted = d.Installed(0, 10);
   const uint64_t first = kFirstInGroups.value();
   EXPECT_THAT(wanted, ::testing::HasSubstr(absl::StrCat("start ", first, " on 0"))) << wanted;
   EXPECT_THAT(wanted, ::testing::HasSubstr(absl::StrCat("start ", first + 2, " on 0"))) << wanted;
@@ -204,8 +204,7 @@ TEST(CoreData, GroupsThatAreOutOfDataOneAfterTheOtherStartNothing) {
   eval(GroupId(1), kData);  // all of the worker's data
   eval(GroupId(2), 0);
   d.Join(pb::ROLE_WORKER, 10, 0);
-  EXPECT_THAT(d.Installed(0, 10, 1),
-              ::testing::HasSubstr(absl::StrCat("start ", first + 1, " on 0")));
+  EXPECT_THAT(d.Installed(0, 10), ::testing::HasSubstr(absl::StrCat("start ", first + 1, " on 0")));
   eval(GroupId(1), kData);
   eval(GroupId(2), 0);
   eval(GroupId(2), kData);
@@ -341,7 +340,7 @@ TEST(CoreData, StepsThatWereTrainedBeforeCountForDataOfEachWorkersOwn) {
     ASSERT_NE(d.core.leases(kData), nullptr);
     EXPECT_EQ(d.core.leases(kData)->steps_taken(), 12u);
     d.Routing(2, load.generation.value());
-    d.Installed(0, 10, 2);
+    d.Installed(0, 10);
     EXPECT_EQ(Schedule(d, 2), "scheduled 1; start 1 on 0 from 0");
     EXPECT_EQ(d.core.leases(kData)->steps_taken(), 14u);
     Add(d, data);

@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/error_kind.h"
 #include "common/base/version.h"
 #include "coordinator/core/core.h"
 #include "tests/testing/matchers.h"
@@ -37,6 +38,7 @@ class CoreDriver {
   // What the core wants then: "start 1 on 0 from 0; ...". Answers to heartbeats are left out.
   std::string Step(Event event) {
     Actions actions;
+    if (const auto* changed = std::get_if<event::CatalogChanged>(&event)) catalog_ = *changed;
     core.Step(now, std::move(event), &actions);
     std::vector<std::string> texts;
     for (const Action& action : actions) {
@@ -102,10 +104,21 @@ class CoreDriver {
     Step(std::move(beat));
   }
   std::string Routing(uint64_t version, uint64_t generation) {
-    return Step(event::CatalogChanged{version, version, Generation(generation), 1});
+    return Step(
+        event::CatalogChanged{version, version, Generation(generation), 1, {InstallPart{}}});
   }
-  std::string Installed(uint32_t worker, uint64_t incarnation, uint64_t version) {
-    return Step(event::Installed{WorkerId(worker), Incarnation(incarnation), version});
+  // A function is created.
+  std::string Define(uint64_t function) {
+    event::CatalogChanged changed = catalog_;
+    ++changed.version;
+    changed.parts = {{InstallPart::Kind::kFunction, function}};
+    return Step(std::move(changed));
+  }
+  // The part that is under way to the worker is there, or not.
+  std::string Installed(uint32_t worker, uint64_t incarnation,
+                        absl::Status status = absl::OkStatus()) {
+    return Step(event::Installed{WorkerId(worker), Incarnation(incarnation),
+                                 CallError::Of(std::move(status))});
   }
   std::string Want(uint64_t task, ServerTask what) {
     return Step(event::TaskWanted{TaskId(task), std::move(what)});
@@ -122,7 +135,7 @@ class CoreDriver {
     Routing(1, configure.generation.value());
     for (uint32_t w = 0; w < workers; ++w) {
       Join(pb::ROLE_WORKER, 10 + w, static_cast<int>(w));
-      Installed(w, 10 + w, 1);
+      Installed(w, 10 + w);
     }
   }
   std::string Schedule(uint32_t steps = 1) {
@@ -185,6 +198,7 @@ class CoreDriver {
   }
 
   const uint32_t servers_;
+  event::CatalogChanged catalog_;  // the newest
   std::set<RunId> started_;
   bool ended_ = false;  // `core` has said so
   static std::string Name(const Member& member) {
@@ -207,7 +221,7 @@ class CoreDriver {
     return absl::StrCat(Name(a.member), " ", a.kind);
   }
   static std::string Text(const action::Install& a) {
-    return absl::StrCat("install on ", a.worker.value(), " since ", a.since);
+    return absl::StrCat("install ", Describe(a.part), " on ", a.worker.value());
   }
   static std::string Text(const action::MakePlan& a) {
     return absl::StrCat("plan epoch ", a.epoch);
@@ -318,6 +332,10 @@ class CoreDriver {
 };
 
 inline absl::Status MachineFault() { return absl::UnavailableError("gone"); }
+// What a worker says that has been sent something wrong.
+inline absl::Status FoundWrong() {
+  return WithKind(absl::InvalidArgumentError("wrong"), pb::ERROR_USER, pb::ROLE_WORKER);
+}
 
 inline absl::Status Typed(pb::ErrorKind kind, pb::Role role = pb::ROLE_WORKER, uint32_t index = 0) {
   pb::ErrorDetail detail;

@@ -88,7 +88,8 @@ TEST(CoreGroups, ADefinitionThatWorkersRefuseEndsWhoUsesIt) {
     if (group) d.Eval();
     const Fingerprint definition =
         group ? Fingerprint(6) : d.core.queue().Find(FunctionId(1))->work.fingerprint;
-    d.Step(event::FunctionRefused{WorkerId(0), definition, absl::InvalidArgumentError("wrong")});
+    d.Define(definition.value());
+    d.Installed(0, 10, testing::FoundWrong());
     return std::pair(d.core.cancelling(), d.core.done(kEval));
   };
   EXPECT_EQ(refused(true, true), std::pair(false, true)) << "only the group uses it";
@@ -201,7 +202,7 @@ TEST(CoreGroups, OneThatEndsWorkersFailsAlone) {
   for (uint32_t loss = 0; loss < 10; ++loss) {
     text = d.Short(d.Step(event::DaemonDied{10 + loss}));
     d.Join(pb::ROLE_WORKER, 11 + loss, 0);
-    d.Installed(0, 11 + loss, 1);
+    d.Installed(0, 11 + loss);
   }
   EXPECT_EQ(text, "worker 0 died; finish e0 RESOURCE_EXHAUSTED; group 1 failed RESOURCE_EXHAUSTED");
   EXPECT_FALSE(d.core.cancelling());
@@ -228,8 +229,8 @@ TEST(CoreGroups, WaitForServersThatAreReset) {
   const uint64_t resetting = testing::Attempt(d);
   EXPECT_EQ(d.Eval(), "scheduled e0");
   EXPECT_EQ(d.Step(event::Configured{resetting}), "use routing");
-  EXPECT_EQ(d.Routing(2, 3), "install on 0 since 1");
-  EXPECT_EQ(d.Short(d.Installed(0, 10, 2)), "start e0 on 0 from 0");
+  EXPECT_EQ(d.Routing(2, 3), "install routing on 0");
+  EXPECT_EQ(d.Short(d.Installed(0, 10)), "start e0 on 0 from 0");
 }
 
 TEST(CoreGroups, DoNotEndARoundThatIsOpen) {
@@ -289,8 +290,8 @@ TEST(CoreViews, AreLoadedAgainWhenAServerWasLost) {
   d.Ended(kFirst, absl::CancelledError("stopped"));
   d.Join(pb::ROLE_PSSERVER, 201, 1);
   EXPECT_EQ(d.Keep(d.Restored(2)), "use routing; serve in 2; load view 9 in 2");
-  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
-  EXPECT_EQ(d.Installed(0, 10, 2), "");
+  EXPECT_EQ(d.Routing(2, 2), "install routing on 0");
+  EXPECT_EQ(d.Installed(0, 10), "");
   EXPECT_EQ(d.Answer(), "start e0 on 0 from 0");
 }
 
@@ -311,7 +312,7 @@ TEST(CoreViews, ALoadOfTheStateWaitsForWhoReadsThemAndTheyAreLoadedAgain) {
   EXPECT_TRUE(d.core.MaySchedule(eval).granted());
   EXPECT_EQ(d.Eval(), "scheduled e1");
   d.Routing(2, 2);
-  EXPECT_EQ(d.Installed(0, 10, 2), "");
+  EXPECT_EQ(d.Installed(0, 10), "");
   EXPECT_EQ(d.Answer(), "start e1 on 0 from 0");
 }
 

@@ -25,8 +25,8 @@ TEST(CoreLoads, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
   EXPECT_TRUE(d.core.MaySchedule({}).wait);
   EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}}), "use routing; done 2 OK");
   EXPECT_TRUE(d.core.MaySchedule({}).granted());
-  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
-  EXPECT_EQ(d.Installed(0, 10, 2), "");
+  EXPECT_EQ(d.Routing(2, 2), "install routing on 0");
+  EXPECT_EQ(d.Installed(0, 10), "");
   EXPECT_EQ(d.Schedule(), "scheduled 40; start 40 on 0 from 0") << "no id of the run before";
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
@@ -68,8 +68,8 @@ TEST(CoreLoads, WithoutRecoveryALoadThatFailsResetsTheServers) {
   EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "");
   EXPECT_EQ(d.Want(3, {}), "");
   EXPECT_EQ(d.Step(event::Configured{resetting}), "use routing; done 3 OK");
-  EXPECT_EQ(d.Routing(2, 3), "install on 0 since 1");
-  EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
+  EXPECT_EQ(d.Routing(2, 3), "install routing on 0");
+  EXPECT_EQ(d.Installed(0, 10), "start 1 on 0 from 0");
 }
 
 // Whoever waits for functions hears of it.
@@ -260,7 +260,7 @@ TEST(CoreLoads, ALoadThatBeginsTheJobComesBeforeItsFunctions) {
   d.Want(2, {.kind = Kind::kLoad, .point = values});
   d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
   d.Routing(2, 2);
-  d.Installed(0, 10, 2);
+  d.Installed(0, 10);
   d.Schedule();
   EXPECT_EQ(d.Want(3, {.kind = Kind::kLoad, .point = values}), "done 3 FAILED_PRECONDITION");
   d.Result(1, 0);

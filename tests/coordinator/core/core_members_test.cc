@@ -70,41 +70,42 @@ TEST(CoreMembers, AWorkerThatForgotItsFunctionsGetsThemAgain) {
   d.Serve(1);
   d.Schedule(2);
   d.Result(1, 0);
-  EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_NOT_INSTALLED)), "install on 0 since 0");
+  EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_NOT_INSTALLED)), "install routing on 0");
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(10)), "") << "it has nothing installed";
-  EXPECT_EQ(d.Installed(0, 10, 1), "start 1 on 0 from 1");
+  EXPECT_EQ(d.Installed(0, 10), "start 1 on 0 from 1");
 }
 
 TEST(CoreMembers, WhatIsCreatedMeanwhileIsInstalledNext) {
   CoreDriver d;
   d.Serve(0);
-  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install on 0 since 0");
+  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install routing on 0");
   EXPECT_EQ(d.Routing(2, 1), "") << "one at a time";
   EXPECT_EQ(d.Routing(3, 1), "");
-  EXPECT_EQ(d.Installed(0, 10, 1), "install on 0 since 1");
-  EXPECT_EQ(d.Installed(0, 10, 3), "");
+  EXPECT_EQ(d.Installed(0, 10), "install routing on 0");
+  EXPECT_EQ(d.Installed(0, 10), "");
 }
 
 TEST(CoreMembers, WhatAWorkerForgotWhileItWasSentMoreIsInstalledAgain) {
   CoreDriver d;
   d.Serve(1);
   d.Schedule(2);
-  EXPECT_EQ(d.Step(event::CatalogChanged{2, 1, Generation(1)}), "install on 0 since 1");
+  EXPECT_EQ(d.Define(5), "install function 5 on 0");
   EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_NOT_INSTALLED)), "");
-  EXPECT_EQ(d.Installed(0, 10, 2), "install on 0 since 0") << "it has what is new, not the rest";
-  EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
+  EXPECT_EQ(d.Installed(0, 10), "install routing on 0") << "it has what is new, not the rest";
+  EXPECT_EQ(d.Installed(0, 10), "install function 5 on 0");
+  EXPECT_EQ(d.Installed(0, 10), "start 1 on 0 from 0");
 }
 
 TEST(CoreMembers, AWorkerThatCannotInstallGetsNothingMoreOnceItIsSetAside) {
   CoreDriver d;
   d.Serve(1);
   d.Join(pb::ROLE_WORKER, 20, 1);
-  const CallError error = CallError::Of(WithKind(absl::ResourceExhaustedError("its disk is full"),
-                                                 pb::ERROR_MACHINE, pb::ROLE_WORKER));
-  ASSERT_TRUE(error.answered());
-  d.Step(event::InstallFailed{WorkerId(1), Incarnation(20), 1, error});
+  const absl::Status full = WithKind(absl::ResourceExhaustedError("its disk is full"),
+                                     pb::ERROR_MACHINE, pb::ROLE_WORKER);
+  ASSERT_TRUE(CallError::Of(full).answered());
+  d.Installed(1, 20, full);
   ASSERT_TRUE(d.core.IsAside(WorkerId(1)));
-  EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
+  EXPECT_EQ(d.Routing(2, 1), "install routing on 0");
 }
 
 // 2.5 ms of the loop for each, and four may be late before a daemon counts as lost.
@@ -165,7 +166,7 @@ TEST(CoreMembers, NonsenseOfNoRunOfTheWorkerIsSaidOfItsFirst) {
   EXPECT_EQ(answers(1), 1u);
   EXPECT_EQ(answers(2), 0u);
   d.Join(pb::ROLE_WORKER, 20, 0);
-  d.Installed(0, 20, 1);
+  d.Installed(0, 20);
   EXPECT_EQ(unreadable(20, d.runs.at(FunctionId(2)).run), "worker 0 unreadable");
   EXPECT_EQ(answers(1), 1u);
   EXPECT_EQ(answers(2), 1u);
@@ -176,8 +177,8 @@ TEST(CoreMembers, AnInstallationOfAnotherIncarnationIsNotTaken) {
   d.Serve(0);
   d.Schedule();
   d.Join(pb::ROLE_WORKER, 20, 0);
-  EXPECT_EQ(d.Installed(0, 19, 1), "");
-  EXPECT_EQ(d.Installed(0, 20, 1), "start 1 on 0 from 0");
+  EXPECT_EQ(d.Installed(0, 19), "");
+  EXPECT_EQ(d.Installed(0, 20), "start 1 on 0 from 0");
 }
 
 TEST(CoreMembers, ARunsEndOfAnotherIncarnationIsNotTaken) {
@@ -186,8 +187,8 @@ TEST(CoreMembers, ARunsEndOfAnotherIncarnationIsNotTaken) {
   d.Schedule(2);
   const StartRun old = d.runs.at(FunctionId(1));
   EXPECT_EQ(d.Join(pb::ROLE_WORKER, 20, 0),
-            "worker 0 replaced; worker 0 joins; install on 0 since 0");
-  EXPECT_EQ(d.Installed(0, 20, 1), "start 1 on 0 from 0");
+            "worker 0 replaced; worker 0 joins; install routing on 0");
+  EXPECT_EQ(d.Installed(0, 20), "start 1 on 0 from 0");
   EXPECT_EQ(d.Step(event::RunEnded{old, CallError::Of(MachineFault())}), "");
   EXPECT_EQ(d.core.workers().size(), 1u) << "the broken call was the older process's";
 }
@@ -249,14 +250,11 @@ TEST(CoreMembers, AWorkerThatGaveItsRunsUpIsWell) {
 TEST(CoreMembers, AnInstallationThatTheStandstillBrokeIsMadeAgain) {
   CoreDriver d;
   d.Serve(0);
-  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install on 0 since 0");
-  const auto fail = [&] {
-    return d.Step(
-        event::InstallFailed{WorkerId(0), Incarnation(10), 1, CallError::Of(MachineFault())});
-  };
+  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install routing on 0");
   d.now += absl::Minutes(1);
-  EXPECT_EQ(fail(), "install on 0 since 0");
-  EXPECT_EQ(fail(), "worker 0 unreachable") << "this one was not under way then";
+  EXPECT_EQ(d.Installed(0, 10, MachineFault()), "install routing on 0");
+  EXPECT_EQ(d.Installed(0, 10, MachineFault()), "worker 0 unreachable")
+      << "this one was not under way then";
 }
 
 TEST(CoreMembers, AServerThatLeavesTakesNothingAlong) {

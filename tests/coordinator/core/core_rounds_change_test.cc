@@ -77,7 +77,7 @@ TEST_F(CoreRoundsChange, ServersOfANewGenerationTakeAnyRound) {
   d_.Join(pb::ROLE_PSSERVER, 200, 0);
   d_.Restored(2);
   d_.Routing(2, 2);
-  d_.Installed(0, 10, 2);
+  d_.Installed(0, 10);
   for (const uint64_t f : {1, 2}) {
     Result(f, 0);
     d_.Ended(f);
@@ -122,7 +122,7 @@ TEST_F(CoreRoundsChange, StepsOfTheRestoredRoundsAreNotCountedAgain) {
   EXPECT_EQ(d_.core.queue().round(), 6u);
   d_.Step(event::SetRounds{});
   d_.Routing(2, load.generation.value());
-  d_.Installed(0, 10, 2);
+  d_.Installed(0, 10);
   d_.Schedule(/*steps=*/2);
   for (uint32_t step = 0; step < 2; ++step) Result(1, step);
   d_.Ended(1);

@@ -272,7 +272,7 @@ TEST_F(CoreRounds, ALostWorkersStepRunsElsewhereInTheSameRound) {
   EXPECT_EQ(d_.runs.at(FunctionId(2)).round, 1u);
   d_.Step(event::DaemonDied{10, "killed"});
   d_.Join(pb::ROLE_WORKER, 20, 0);
-  EXPECT_THAT(d_.Installed(0, 20, 1), HasSubstr("start 2 on 0 from 0"));
+  EXPECT_THAT(d_.Installed(0, 20), HasSubstr("start 2 on 0 from 0"));
   EXPECT_THAT(Result(2, 0), HasSubstr("commit 1: 1 (1), 2 (1)"))
       << "what was complete stays complete";
 }
@@ -313,7 +313,7 @@ TEST_F(CoreRounds, ALostServerEndsADecidedRound) {
   d_.Join(pb::ROLE_PSSERVER, 200, 0);
   d_.Restored(2);
   EXPECT_THAT(d_.Routing(2, 2), Not(HasSubstr("commit")));
-  EXPECT_THAT(d_.Installed(0, 10, 2), HasSubstr("start 1 on 0 from 0"));
+  EXPECT_THAT(d_.Installed(0, 10), HasSubstr("start 1 on 0 from 0"));
   EXPECT_EQ(d_.runs.at(FunctionId(1)).round, 1u);
 }
 
@@ -347,7 +347,7 @@ TEST_F(CoreRounds, AJobThatGoesOnCountsItsRoundsFurther) {
   d_.Step(event::Loaded{.attempt = load.attempt, .updates = {0, 0}});
   EXPECT_EQ(d_.core.queue().round(), 6u);
   d_.Routing(2, load.generation.value());
-  d_.Installed(0, 10, 2);
+  d_.Installed(0, 10);
   d_.Schedule();
   ASSERT_TRUE(Runs(1));
   EXPECT_EQ(d_.runs.at(FunctionId(1)).round, 6u);

@@ -69,7 +69,7 @@ TEST_F(CoreScansTest, WorkersShareTheFilesAndEachCountsOnce) {
 TEST_F(CoreScansTest, WithoutAWorkerAScanWaitsForOne) {
   d_.Serve(0);
   EXPECT_EQ(Want(1), "");
-  EXPECT_EQ(d_.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install on 0 since 0; scan 0 on 0");
+  EXPECT_EQ(d_.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install routing on 0; scan 0 on 0");
 }
 
 TEST_F(CoreScansTest, WithoutFilesThereIsNothingToDo) {
@@ -194,7 +194,7 @@ TEST_F(CoreScansTest, AnErrorOfAnEarlierIncarnationSaysNothingOfTheNext) {
   d_.Serve(1);
   Want(1);
   EXPECT_EQ(d_.Join(pb::ROLE_WORKER, 20, 0),
-            "worker 0 replaced; worker 0 joins; install on 0 since 0");
+            "worker 0 replaced; worker 0 joins; install routing on 0");
   Scanned(0, {0}, Full(), /*installed=*/false);
   EXPECT_FALSE(d_.core.IsAside(WorkerId(0)));
   EXPECT_EQ(d_.TickAfter(absl::Milliseconds(100)), "scan 0 on 0");

@@ -21,7 +21,7 @@ TEST(CoreServers, ALostServerIsRestoredAndWhatItLacksRunsAgain) {
             "server 0 joins; 1 steps of 1 functions since the beginning will run again; round 2 "
             "from 0: restore 0, restore 1");
   d.Routing(2, 2);
-  EXPECT_EQ(d.Installed(0, 10, 2), "") << "not before all servers serve";
+  EXPECT_EQ(d.Installed(0, 10), "") << "not before all servers serve";
   EXPECT_EQ(d.Restored(2), "use routing; serve in 2; start 1 on 0 from 0");
 }
 
@@ -32,8 +32,8 @@ TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   EXPECT_EQ(d.Restored(2), "use routing; serve in 2");
-  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
-  EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
+  EXPECT_EQ(d.Routing(2, 2), "install routing on 0");
+  EXPECT_EQ(d.Installed(0, 10), "start 1 on 0 from 0");
 }
 
 TEST(CoreServers, AnAnswerOfAnOlderRoundIsNotTaken) {
@@ -235,7 +235,7 @@ TEST(CoreServers, AssignmentsAreRepeatedInTheirPlaces) {
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.Routing(2, 2);
-  d.Installed(0, 10, 2);
+  d.Installed(0, 10);
   EXPECT_EQ(d.Restored(2), "use routing; serve in 2; start 1 on 0 from 0");
   EXPECT_FALSE(d.core.whole());
   d.Result(1, 0);
@@ -262,7 +262,7 @@ TEST(CoreServers, WhatARepeatedAssignmentWaitsForIsNotHeldBack) {
   d.Ended(2);
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.Routing(2, 2);
-  d.Installed(0, 10, 2);
+  d.Installed(0, 10);
   d.Restored(2);
   d.Result(1, 0);
   d.Ended(1);
@@ -351,7 +351,7 @@ TEST(CoreServers, WhatIsRepeatedBeforeAnAssignmentAndHasNoRoomEndsTheJob) {
   d.Ended(2);
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.Routing(2, 2);
-  d.Installed(0, 10, 2);
+  d.Installed(0, 10);
   EXPECT_EQ(d.Restored(2), "use routing; serve in 2; start 1 on 0 from 0; start 2 on 0 from 0");
   d.Result(1, 0);
   EXPECT_EQ(d.Ended(1), "finish 1 OK");
@@ -375,7 +375,7 @@ TEST(CoreServers, ARepeatedAssignmentThatHasNoRoomEndsTheJob) {
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.Routing(2, 2);
-  d.Installed(0, 10, 2);
+  d.Installed(0, 10);
   EXPECT_EQ(d.Restored(2), "use routing; serve in 2; start 1 on 0 from 0");
   d.Result(1, 0);
   EXPECT_EQ(d.Ended(1), "finish 1 OK; assign 2");

@@ -371,7 +371,7 @@ TEST(CoreTasks, AContinuedJobCountsItsStepsOn) {
   d.Want(2, {.kind = Kind::kLoad, .point = values});
   d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
   d.Routing(2, 2);
-  d.Installed(0, 10, 2);
+  d.Installed(0, 10);
   d.Schedule(4);
   EXPECT_EQ(d.core.queue().Find(FunctionId(1))->work.step_offset, 700u);
 }
@@ -380,7 +380,8 @@ TEST(CoreTasks, AContinuedJobCountsItsStepsOn) {
 TEST(CoreTasks, AResumedFunctionThatWorkersRefuseEndsWithTheirError) {
   CoreDriver d;
   d.Serve(1);
-  d.Step(event::FunctionRefused{WorkerId(0), Fingerprint(5), absl::InvalidArgumentError("wrong")});
+  d.Define(5);
+  d.Installed(0, 10, testing::FoundWrong());
   d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)});
   ASSERT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}),
             "cancelled INVALID_ARGUMENT");
@@ -392,8 +393,8 @@ TEST(CoreTasks, AResumedFunctionThatWorkersRefuseEndsWithTheirError) {
   function.steps = 1;
   d.Want(2, {.kind = Kind::kLoad, .point = point});
   d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
-  d.Routing(2, 2);
-  ASSERT_EQ(d.Installed(0, 10, 2), "start 7 on 0 from 0");
+  d.Routing(3, 2);
+  ASSERT_EQ(d.Installed(0, 10), "start 7 on 0 from 0");
   EXPECT_EQ(d.Ended(7, testing::Typed(pb::ERROR_NOT_INSTALLED)),
             "finish 7 INVALID_ARGUMENT; cancel below 8 in generation 2 on 1");
   EXPECT_EQ(d.core.queue().unfinished(), 0u);

@@ -97,8 +97,8 @@ class SpotCluster {
   }
   void Do(const action::Install& a) {
     const uint64_t incarnation = workers_[a.worker.value()].incarnation;
-    After(scenario_.install, [this, a, incarnation, version = catalog_] {
-      Step(event::Installed{a.worker, Incarnation(incarnation), version});
+    After(scenario_.install, [this, a, incarnation] {
+      Step(event::Installed{a.worker, Incarnation(incarnation)});
     });
   }
   void Do(const action::Start& a) {
@@ -119,7 +119,7 @@ class SpotCluster {
   }
   void Do(const action::UseRouting&) {
     ++catalog_;
-    Step(event::CatalogChanged{catalog_, catalog_, generation_, 1});
+    Step(event::CatalogChanged{catalog_, catalog_, generation_, 1, {InstallPart{}}});
   }
   void Do(const action::Paused&) { serving_ = false; }
   void Do(const action::Restore& a);
