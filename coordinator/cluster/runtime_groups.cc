@@ -30,17 +30,16 @@ GroupId Runtime::MakeGroup(std::shared_ptr<const ViewFiles> files) {
     loop_.AssertHeld();
     const GroupId group = last_group_ = last_group_.Next();
     errors_.GroupMade(group);
-    ViewId view;
-    for (const auto& [id, there] : views_) {
-      // One that is being dropped, or could not be loaded, stays dropped on the servers.
-      if (files != nullptr && core_.views().wanted(id) && IsSame(*there, *files)) view = id;
-    }
-    if (files != nullptr && view == ViewId()) {
+    event::GroupMade made = {.group = group};
+    if (files != nullptr) {
+      for (const auto& [view, there] : views_) {
+        if (IsSame(*there, *files)) made.same.push_back(view);
+      }
       // Servers may still have views of the job's older coordinators.
-      view = ViewId((options_.epoch.value() << 32) + group.value());
-      views_[view] = std::move(files);
+      made.view = ViewId((options_.epoch.value() << 32) + group.value());
+      views_[made.view] = std::move(files);
     }
-    Step(event::GroupMade{group, view});
+    Step(std::move(made));
     return group;
   });
 }

@@ -23,8 +23,14 @@ absl::Status Core::GroupRefuses(const FunctionWork& work) const {
 }
 
 void Core::On(event::GroupMade& e) {
-  groups_[e.group].view = e.view;
-  if (e.view != ViewId()) views_.Want(e.view);
+  ViewId& view = groups_[e.group].view = e.view;
+  for (const ViewId other : e.same) {
+    // One that is being dropped, or could not be loaded, stays dropped on the servers.
+    if (views_.wanted(other)) view = other;
+  }
+  if (view == ViewId()) return;
+  if (view != e.view) Do(action::ViewUnused{e.view});
+  views_.Want(view);
 }
 
 void Core::On(event::GroupDropped& e) {

@@ -125,11 +125,13 @@ struct Unreadable {
   std::string what;
 };
 
-// Groups beside training. `view`: whose values their functions read, perhaps another group's view
-// that is wanted; 0: the current ones.
+// Groups beside training. `view`: a new one of the checkpoint whose values their functions read; 0:
+// they read the current ones. `same`: the views of this checkpoint that are not unused yet. The
+// group has one of them instead, and the new one is unused, if one is wanted.
 struct GroupMade {
   GroupId group;
   ViewId view;
+  std::vector<ViewId> same = {};
 };
 // What is left of it is cancelled. Its view is dropped, unless another group has it too.
 struct GroupDropped {

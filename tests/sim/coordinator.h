@@ -150,7 +150,7 @@ class Coordinator final : public Process {
   // Evaluations (coordinator_groups.cc).
   static constexpr uint64_t kNoValue = ~uint64_t{0};
   struct Evaluation {
-    ViewId view;
+    uint64_t folder = 0;                       // of its checkpoint; 0: it reads the current values
     uint64_t expected = kNoValue;              // what each step of it reads, of a checkpoint
     uint32_t functions = 0;                    // that are scheduled
     std::map<FunctionId, uint32_t> delivered;  // steps
@@ -159,6 +159,7 @@ class Coordinator final : public Process {
     bool may_end = false;                      // it has failed, or its user has cancelled it
   };
   void Evaluate();
+  void MakeGroup(GroupId group, uint64_t folder);
   bool EvaluationsDone() const;
   void CancelGroup(GroupId group);
   uint64_t ValueOf(const Checkpoint& checkpoint) const;

@@ -12,6 +12,7 @@ namespace mu::sim {
 namespace {
 
 constexpr uint32_t kMostFunctions = 5;  // of an evaluation
+constexpr uint64_t kOtherGroups = 1000;
 
 }  // namespace
 
@@ -32,14 +33,19 @@ void Coordinator::Evaluate() {
   const auto& checkpoints = cluster_->disk().checkpoints;
   const auto newest = std::find_if(checkpoints.rbegin(), checkpoints.rend(),
                                    [](const auto& c) { return c.second.committed; });
-  ViewId view;
   if (newest != checkpoints.rend() && cluster_->Between(0, 2) > 0) {
-    view = ViewId((uint64_t{epoch_} << 32) + evaluations_);
-    views_[view] = newest->first;
+    made.folder = newest->first;
     made.expected = ValueOf(newest->second);
   }
-  made.view = view;
-  Step(event::GroupMade{group, view});
+  MakeGroup(group, made.folder);
+  if (cluster_->PerMille(300)) {
+    // Another one, whose functions are still to come, reads the same.
+    const GroupId other(kOtherGroups + evaluations_);
+    MakeGroup(other, made.folder);
+    After(cluster_->Between(0, 30 * kMillisecond), "drops a group", [this, other] {
+      if (!ended()) Step(event::GroupDropped{other});
+    });
+  }
   made.functions = static_cast<uint32_t>(cluster_->Between(1, kMostFunctions));
   if (cluster_->PerMille(150)) {
     made.bad = true;  // the first call of its last function fails
@@ -57,6 +63,19 @@ void Coordinator::Evaluate() {
     Step(event::Schedule{std::move(work)});
     if (ended()) return;
   }
+}
+
+// As Runtime::MakeGroup.
+void Coordinator::MakeGroup(GroupId group, uint64_t folder) {
+  event::GroupMade made = {.group = group};
+  if (folder != 0) {
+    for (const auto& [view, other] : views_) {
+      if (other == folder) made.same.push_back(view);
+    }
+    made.view = ViewId((uint64_t{epoch_} << 32) + group.value());
+    views_[made.view] = folder;
+  }
+  Step(std::move(made));
 }
 
 void Coordinator::CancelGroup(GroupId group) {
@@ -83,7 +102,9 @@ void Coordinator::StartInGroup(const StartRun& start, Message* run) {
   run->only_reads = true;
   run->fails = std::exchange(group.bad, false);
   run->fails_at = run->first_step;
-  if (function.work.view != group.view) cluster_->truth().Fail("a function reads another view");
+  const auto view = views_.find(function.work.view);
+  if ((view == views_.end() ? 0 : view->second) != group.folder)
+    cluster_->truth().Fail("a function reads another view");
   // Servers that a newer coordinator has taken have none of the views of before.
   if (function.work.view == ViewId() || cluster_->disk().epoch != epoch_) return;
   for (uint32_t s = 0; s < expected_servers_; ++s) {
@@ -101,8 +122,7 @@ void Coordinator::DeliverInGroup(FunctionId function) {
   uint32_t& next = group.delivered[function];
   if (handling_->step != next++)
     cluster_->truth().Fail("the results of an evaluation's function come in another order");
-  if (group.view != ViewId() && group.expected != kNoValue &&
-      handling_->updates != group.expected) {
+  if (group.folder != 0 && group.expected != kNoValue && handling_->updates != group.expected) {
     cluster_->truth().Fail(absl::StrCat("an evaluation reads ", handling_->updates,
                                         " of a checkpoint that holds ", group.expected));
   }
@@ -119,7 +139,8 @@ void Coordinator::FinishInGroup(const action::Finish& a) {
 
 void Coordinator::Do(action::GroupFailed& a) {
   Saw("group failed");
-  groups_.at(a.group).may_end = true;
+  if (const auto group = groups_.find(a.group); group != groups_.end())
+    group->second.may_end = true;
   // A new one may have been asked for meanwhile: it is refused.
 }
 

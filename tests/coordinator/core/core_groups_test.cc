@@ -12,7 +12,7 @@ using testing::MachineFault;
 using testing::Typed;
 
 constexpr GroupId kEval{1}, kOther{2};
-constexpr ViewId kView{9};
+constexpr ViewId kView{9}, kNew{10};
 constexpr uint64_t kFirst = kFirstInGroups.value();
 
 class Driver : public CoreDriver {
@@ -35,8 +35,8 @@ class Driver : public CoreDriver {
     work.group = group;
     return Short(Step(event::Schedule{std::move(work)}));
   }
-  std::string Make(GroupId group = kEval, ViewId view = ViewId()) {
-    return Step(event::GroupMade{group, view});
+  std::string Make(GroupId group = kEval, ViewId view = ViewId(), std::vector<ViewId> same = {}) {
+    return Step(event::GroupMade{group, view, std::move(same)});
   }
   // Of a function with one step.
   std::string Finished(uint64_t function) {
@@ -369,7 +369,7 @@ TEST(CoreViews, AreDroppedWithTheirLastGroup) {
   d.Serve(1);
   d.Keep(d.Make(kEval, kView));
   d.Answer();
-  d.Make(kOther, kView);
+  EXPECT_EQ(d.Make(kOther, kNew, {kView}), "view 10 unused") << "they share the first one's";
   d.Eval(kOther);
   EXPECT_EQ(d.Step(event::GroupDropped{kEval}), "");
   EXPECT_EQ(d.Keep(d.Step(event::GroupDropped{kOther})),
@@ -381,13 +381,28 @@ TEST(CoreViews, OneThatTwoGroupsReadIsLoadedOnceAndIsTheErrorOfBoth) {
   Driver d(1);
   d.Serve(1);
   EXPECT_EQ(d.Keep(d.Make(kEval, kView)), "load view 9 in 1");
-  EXPECT_EQ(d.Make(kOther, kView), "") << "it is being loaded";
+  EXPECT_EQ(d.Make(kOther, kNew, {kView}), "view 10 unused") << "the other is being loaded";
   d.Eval(kEval);
   d.Eval(kOther);
   EXPECT_EQ(d.Keep(d.Answer(absl::DataLossError("damaged"))),
             "finish e0 CANCELLED; group 1 failed DATA_LOSS; "
             "finish e1 CANCELLED; group 2 failed DATA_LOSS; drop view 9");
-  EXPECT_FALSE(d.core.views().wanted(kView)) << "a third group needs another one";
+  EXPECT_EQ(d.Make(GroupId(3), ViewId(11), {kView}), "") << "a third group needs another one";
+  EXPECT_EQ(d.Answer(), "view 9 unused; load view 11 in 1");
+}
+
+TEST(CoreViews, OneThatIsBeingDroppedIsNotShared) {
+  Driver d(1);
+  d.Serve(1);
+  d.Keep(d.Make(kEval, kView));
+  d.Answer();
+  EXPECT_EQ(d.Keep(d.Step(event::GroupDropped{kEval})), "drop view 9");
+  EXPECT_EQ(d.Make(kOther, kNew, {kView}), "");
+  EXPECT_EQ(d.Keep(d.Answer()), "view 9 unused; load view 10 in 1");
+  EXPECT_EQ(d.Make(GroupId(3), ViewId(11), {kNew}), "view 11 unused");
+  EXPECT_EQ(d.Step(event::GroupDropped{kOther}), "");
+  d.Eval(GroupId(3));
+  EXPECT_EQ(d.core.queue().Find(kFirstInGroups)->work.view, kNew);
 }
 
 TEST(CoreViews, OneThatIsDroppedWhileItIsLoadedIsDroppedThen) {
