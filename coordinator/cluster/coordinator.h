@@ -92,13 +92,6 @@ struct RestoredJob {
       unfinished;  // calls of before that run again or go on; Join waits for them
 };
 
-// Where a dataset stands; one that every worker reads by itself (visitation: none) has no such
-// place.
-struct DataProgress {
-  uint64_t epoch = 0;
-  uint64_t left = 0;  // batches of the epoch that no scheduled function will take
-};
-
 struct SaveOptions {
   // A checkpoint that is there already is replaced, at one moment and once the new one is complete.
   // The directory becomes a link then, to a folder beside it.

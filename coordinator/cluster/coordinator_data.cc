@@ -144,16 +144,7 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
   }
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   const Runtime::Handed handed = impl_->runtime->HandedOut(dataset.proto().id());
-  DataProgress progress = {.epoch = handed.epoch, .left = handed.left};
-  // Functions that wait take their batches in order, from later epochs as well.
-  uint64_t waiting = handed.unbound;
-  const uint64_t epochs = data.dataset.epochs();
-  while (waiting > progress.left && (epochs == 0 || progress.epoch + 1 < epochs)) {
-    waiting -= progress.left;
-    progress.left = EpochPlan::CountBatches(data, ++progress.epoch);
-  }
-  progress.left -= std::min(progress.left, waiting);
-  return progress;
+  return ProgressAfter(data, {handed.epoch, handed.left}, handed.unbound);
 }
 
 absl::StatusOr<uint64_t> Coordinator::StepsTaken(const Dataset& dataset) {

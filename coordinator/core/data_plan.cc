@@ -171,4 +171,14 @@ uint64_t EpochPlan::CountBatches(const DataLayout& data, uint64_t epoch) {
   return std::accumulate(leases.begin(), leases.end(), uint64_t{0});
 }
 
+DataProgress ProgressAfter(const DataLayout& data, DataProgress at, uint64_t batches) {
+  const uint64_t epochs = data.dataset.epochs();
+  while (batches > at.left && (epochs == 0 || at.epoch + 1 < epochs)) {
+    batches -= at.left;
+    at.left = EpochPlan::CountBatches(data, ++at.epoch);
+  }
+  at.left -= std::min(at.left, batches);
+  return at;
+}
+
 }  // namespace mu

@@ -82,4 +82,15 @@ class EpochPlan {
   uint64_t records_ = 0;
 };
 
+// Where a dataset stands; one that every worker reads by itself (visitation: none) has no such
+// place.
+struct DataProgress {
+  uint64_t epoch = 0;
+  uint64_t left = 0;  // batches of the epoch that no scheduled function will take
+};
+// Once functions that wait have taken so many batches as well: in order, from later epochs too, as
+// DataLeases hands them out. Counts the batches of each epoch that they enter, which takes long if
+// there are many blocks.
+DataProgress ProgressAfter(const DataLayout& data, DataProgress at, uint64_t batches);
+
 }  // namespace mu

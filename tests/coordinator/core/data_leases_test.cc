@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "tests/coordinator/core/planned_leases.h"
 #include "tests/testing/matchers.h"
@@ -48,6 +49,21 @@ TEST(DataLeases, FunctionsOfALeaseShareItsBlocks) {
   EXPECT_EQ(first[0].lease.get(), second[0].lease.get());
   EXPECT_EQ(second[0].first_batch, 1u);
   EXPECT_EQ(second[0].lease->blocks_size(), 10);
+}
+
+TEST(DataLeases, ProgressIsWhereTheyStandOnceAllThatWaitsHasItsBatches) {
+  for (const uint32_t epochs : {0, 1, 2}) {
+    for (uint32_t waiting = 0; waiting < 12; ++waiting) {
+      SCOPED_TRACE(absl::StrCat(waiting, " batches of ", epochs, " epochs"));
+      const DataLayout data = FourBatches(epochs);
+      DataLeases leases = BeginLeases(data);
+      (void)Take(leases, WorkerId(0), 3);
+      const DataProgress at = ProgressAfter(data, {leases.epoch(), leases.left()}, waiting);
+      (void)Take(leases, WorkerId(0), waiting);
+      EXPECT_EQ(at.epoch, leases.epoch());
+      EXPECT_EQ(at.left, leases.left());
+    }
+  }
 }
 
 // Every batch of every epoch is handed out once, to workers that come, go and ask for any number.
