@@ -309,6 +309,29 @@ TEST(CoreMembers, AServerThatLeavesLetsAManifestBeWritten) {
   EXPECT_EQ(d.Restored(2), "save 2");
 }
 
+// Of a job that is over daemons take their leave; they wait for the next coordinator of another.
+TEST(CoreMembers, DaemonsOfAJobThatIsOverAreDismissed) {
+  for (const bool dismiss : {false, true}) {
+    CoreDriver d;
+    d.Serve(1);
+    d.Beat(pb::ROLE_WORKER, 10, 0);
+    EXPECT_FALSE(d.Last<action::AnswerHeartbeat>().dismissed) << "the job goes on";
+    d.Step(event::Close{dismiss});
+    d.Beat(pb::ROLE_WORKER, 10, 0);
+    EXPECT_EQ(d.Last<action::AnswerHeartbeat>().dismissed, dismiss);
+    d.Beat(pb::ROLE_PSSERVER, 100, 0);
+    EXPECT_EQ(d.Last<action::AnswerHeartbeat>().dismissed, dismiss);
+    d.Step(event::Close{});
+    d.Beat(pb::ROLE_PSSERVER, 100, 0);
+    EXPECT_EQ(d.Last<action::AnswerHeartbeat>().dismissed, dismiss) << "the end comes after it";
+    d.Leave(pb::ROLE_WORKER, 10, 0, 1);
+    EXPECT_EQ(d.Last<action::AnswerLeave>().call, CallId(1));
+    d.Leave(pb::ROLE_PSSERVER, 100, 0, 2);
+    EXPECT_EQ(d.Last<action::AnswerLeave>().call, CallId(2));
+    EXPECT_TRUE(d.core.membership().All().empty());
+  }
+}
+
 TEST(CoreMembers, ANewerCoordinatorEndsThisOne) {
   CoreDriver d;
   d.Serve(1);

@@ -223,8 +223,7 @@ TEST(CoreInstallations, SixtyFourWorkersAreSentSomethingAtATime) {
   EXPECT_EQ(d.Installed(0, 1000), "install routing on 64");
   EXPECT_EQ(d.Installed(1, 1001, MachineFault()), "worker 1 unreachable; install routing on 65");
   EXPECT_EQ(d.Join(pb::ROLE_WORKER, 2002, 2),
-            "worker 2 replaced; worker 2 joins; "
-            "install routing on 66");
+            "worker 2 replaced; worker 2 joins; install routing on 66");
   EXPECT_EQ(d.Installed(2, 1002), "") << "its predecessor's";
   // All of them hang.
   const absl::Time alarm = d.core.alarm();
