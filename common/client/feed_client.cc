@@ -1,49 +1,25 @@
 #include "common/client/feed_client.h"
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "common/base/steady_now.h"
-#include "common/rpc/refused.h"
 #include "common/rpc/timer_queue.h"
 
 namespace mu {
 namespace {
 
 constexpr char kMethod[] = "/muster.Worker/Feed";
-constexpr absl::Duration kFirstDelay = absl::Milliseconds(10);
-constexpr absl::Duration kLongestDelay = absl::Seconds(1);
-// Connections in a row on which the worker answers, and nothing comes of it.
-constexpr uint32_t kMostFruitless = 50;
-constexpr uint32_t kLongBackoff = 10;
-// A worker's silence is counted so often until it is given up, and at most twice as much at a time:
-// where there was more, this process has not run.
-constexpr int kCounts = 8;
 constexpr absl::Duration kFarewell = absl::Milliseconds(500);
-
-// Another connection may do better.
-bool IsPassing(const absl::Status& status) {
-  if (IsRefused(status)) return false;
-  switch (status.code()) {
-    case absl::StatusCode::kOk:
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kAborted:
-    case absl::StatusCode::kCancelled:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kInternal:
-    case absl::StatusCode::kUnknown:
-      return true;
-    default:
-      return false;
-  }
-}
 
 }  // namespace
 
 FeedClient::FeedClient(Options options)
-    : options_(std::move(options)), end_(options_.stream), counted_at_(SteadyNow()) {}
+    : options_(std::move(options)),
+      end_(options_.stream),
+      retries_({.give_up = options_.give_up}, SteadyNow()) {}
 
 std::shared_ptr<FeedClient> FeedClient::Open(Options options) {
   std::shared_ptr<FeedClient> client(new FeedClient(std::move(options)));
@@ -70,14 +46,14 @@ void FeedClient::Connect() {
     first.mutable_hello()->set_connection(number);
     first.set_received(end_.received());
     end_.Connect(number, first.SerializeAsString(), /*greets=*/false);
-    if (!std::exchange(counting_, true)) CountSoon();
+    if (retries_.Connected()) CountSoon();
   }
   const auto self = shared_from_this();
   std::shared_ptr<ClientStream> stream = options_.channel->Converse(
       kMethod,
       {[self, number](Buffer* message) { return self->end_.Next(number, message); },
        [self, number](const Buffer& bytes) { self->OnMessage(number, bytes); }},
-      [self, number](absl::Status status) { self->OnDone(number, std::move(status)); });
+      [self](absl::Status status) { self->OnDone(std::move(status)); });
   bool over;
   {
     MutexLock lock(&mutex_);
@@ -97,31 +73,22 @@ void FeedClient::OnMessage(uint64_t connection, const Buffer& bytes) {
   {
     MutexLock lock(&mutex_);
     if (!why_.ok() || closing_) return;
-    connection_.answered = true;
     if (!verdict.ok()) why_ = absl::DataLossError(verdict.status().message());
-    connection_.progress |= verdict.ok() && *verdict == ResumableEnd::Verdict::kHandle;
+    retries_.Answered(verdict.ok() && *verdict == ResumableEnd::Verdict::kHandle);
   }
   if (!verdict.ok() || *verdict == ResumableEnd::Verdict::kBroken) return Break();
   if (*verdict == ResumableEnd::Verdict::kHandle) options_.on_reply(reply);
   if (end_.wants_to_write()) PokeSoon();
 }
 
-void FeedClient::OnDone(uint64_t connection, absl::Status status) {
-  Backoff backoff(kFirstDelay, kLongestDelay, connection);
-  absl::Duration delay;
+void FeedClient::OnDone(absl::Status status) {
+  std::optional<absl::Duration> delay;
   bool breaks;
   {
     MutexLock lock(&mutex_);
     connection_.stream = nullptr;
-    if (connection_.answered) {
-      silent_ = absl::ZeroDuration();
-      counted_at_ = SteadyNow();
-    }
-    fruitless_ = connection_.progress ? 0 : fruitless_ + 1;
-    // The first time at once: the other end may be as well as it was.
-    for (uint32_t i = 0; i < std::min(fruitless_, kLongBackoff); ++i) delay = backoff.Next();
-    const bool fruitless = connection_.answered && fruitless_ > kMostFruitless;
-    breaks = !closing_ && why_.ok() && IsPassing(status) && !fruitless;
+    delay = retries_.Broken(status, SteadyNow());
+    breaks = !closing_ && why_.ok() && delay.has_value();
     if (!breaks && why_.ok())
       why_ = status.ok() ? absl::InternalError("the worker ends the stream") : status;
   }
@@ -131,7 +98,9 @@ void FeedClient::OnDone(uint64_t connection, absl::Status status) {
     MutexLock lock(&mutex_);
     connection_.open = false;
     connection_.stream = nullptr;
-    if (!closing_ && why_.ok()) return After(delay, [](FeedClient& self) { self.Connect(); });
+    if (!closing_ && why_.ok()) {
+      return After(delay.value_or(absl::ZeroDuration()), [](FeedClient& self) { self.Connect(); });
+    }
     ended_ = true;
     status = closing_ ? absl::OkStatus() : why_;
   }
@@ -139,7 +108,7 @@ void FeedClient::OnDone(uint64_t connection, absl::Status status) {
 }
 
 void FeedClient::CountSoon() {
-  After(options_.give_up / kCounts, [](FeedClient& self) { self.CountSilence(); });
+  After(retries_.count_interval(), [](FeedClient& self) { self.CountSilence(); });
 }
 
 void FeedClient::CountSilence() {
@@ -147,14 +116,9 @@ void FeedClient::CountSilence() {
   {
     MutexLock lock(&mutex_);
     if (ended_ || !why_.ok()) return;
-    if (connection_.answered) {
-      counting_ = false;
-      return;
-    }
-    const absl::Duration since = SteadyNow() - counted_at_;
-    silent_ += std::min(since, 2 * options_.give_up / kCounts);
-    counted_at_ += since;
-    if (silent_ < options_.give_up) return CountSoon();
+    const FeedRetries::Silence silence = retries_.CountSilence(SteadyNow());
+    if (silence == FeedRetries::Silence::kOver) return;
+    if (silence == FeedRetries::Silence::kGoesOn) return CountSoon();
     why_ = absl::UnavailableError(absl::StrCat("the stream to the worker could not be opened for ",
                                                absl::FormatDuration(options_.give_up)));
     // The connection's OnDone tells it, if it is to come.

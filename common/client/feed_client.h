@@ -9,8 +9,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/base/backoff.h"
 #include "common/base/mutex.h"
+#include "common/client/feed_retries.h"
 #include "common/rpc/resumable_end.h"
 #include "common/rpc/transport.h"
 #include "proto/worker.pb.h"
@@ -23,7 +23,7 @@ class FeedClient : public std::enable_shared_from_this<FeedClient> {
     std::shared_ptr<Channel> channel;
     muster::FeedHello hello;  // without the connection
     // For so long the stream may be without a connection on which the worker answers, as far as
-    // this process ran.
+    // this process ran (FeedRetries decides).
     absl::Duration give_up = absl::Seconds(10);
     // Runs its argument soon, on the thread on which messages are made. Null: messages are made on
     // the thread that calls Send.
@@ -53,18 +53,15 @@ class FeedClient : public std::enable_shared_from_this<FeedClient> {
   struct Connection {
     uint64_t number = 0;
     bool open = false;
-    bool answered = false;
-    bool progress = false;  // something new came on it
-    bool broken = false;    // it is to be cancelled
+    bool broken = false;  // it is to be cancelled
     std::shared_ptr<ClientStream> stream;
   };
 
   void Connect();
   void OnMessage(uint64_t connection, const Buffer& bytes);
-  void OnDone(uint64_t connection, absl::Status status);
-  // Until the worker answers: for how long it has not, since the stream began or broke. Ends the
-  // stream after give_up.
-  void CountSoon();
+  void OnDone(absl::Status status);
+  // Until the worker answers: for how long it has not. Ends the stream after give_up.
+  void CountSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountSilence();
   void PokeSoon();
   void Poke();
@@ -78,10 +75,7 @@ class FeedClient : public std::enable_shared_from_this<FeedClient> {
 
   Mutex mutex_;
   Connection connection_ ABSL_GUARDED_BY(mutex_);
-  bool counting_ ABSL_GUARDED_BY(mutex_) = false;  // CountSilence is to come
-  absl::Duration silent_ ABSL_GUARDED_BY(mutex_);
-  absl::Time counted_at_ ABSL_GUARDED_BY(mutex_);
-  uint32_t fruitless_ ABSL_GUARDED_BY(mutex_) = 0;  // connections in a row
+  FeedRetries retries_ ABSL_GUARDED_BY(mutex_);
   absl::Status why_ ABSL_GUARDED_BY(mutex_);  // it ends, decided here and not by the connection
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

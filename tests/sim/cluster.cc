@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/error_kind.h"
+#include "common/rpc/refused.h"
 
 namespace mu::sim {
 namespace {
@@ -168,10 +169,9 @@ void Cluster::Bounce(const Message& message) {
   if (message.copy || message.job != kJob) return;
   if (message.kind == Kind::kFeedOpen) {
     Message refused{.kind = Kind::kFeedWelcome,
-                    .status = FromWire(absl::UnavailableError("nobody is there")),
+                    .status = AsRefused(FromWire(absl::UnavailableError("nobody is there"))),
                     .from = message.to,
                     .to = message.from,
-                    .refused = true,
                     .stream = message.stream,
                     .connection = message.connection};
     events_.Add(now_ + Latency(), std::move(refused));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/resumable_stream.h"
+#include "common/client/feed_retries.h"
 #include "coordinator/core/checkpoint_rules.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/resume_search.h"
@@ -173,9 +174,9 @@ class Coordinator final : public Process {
     Slot slot = kNowhere;
     uint64_t incarnation = 0;
     uint32_t stream = 0, connection = 0;
-    bool open = false, answered = false;
-    Time broken_since = 0;
+    bool open = false;
     absl::Status ended;  // not OK: no run can be started on it any more
+    FeedRetries retries;
     ResumableStream<Message> end;
     std::map<RunId, StartRun> runs;                // whose ends have not come
     std::set<std::pair<uint64_t, uint8_t>> steps;  // whose results have come, by run
@@ -185,7 +186,8 @@ class Coordinator final : public Process {
   void WriteAll(Stream& feed);
   void Connect(WorkerId worker, uint32_t stream);
   void OnFeed(const Message& message);
-  void OnFeedBroken(WorkerId worker, uint32_t connection);
+  void OnFeedBroken(WorkerId worker, uint32_t connection, const absl::Status& why);
+  void CountSilence(WorkerId worker, uint32_t stream);
   void TakeFeed(WorkerId worker, Stream& feed, const Message& message);
   void EndFeed(WorkerId worker, const absl::Status& status);
   void DropFeed(WorkerId worker);

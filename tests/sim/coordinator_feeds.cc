@@ -9,7 +9,9 @@
 namespace mu::sim {
 namespace {
 
-constexpr Time kGiveUp = kLease;
+constexpr FeedPolicy kFeedPolicy = {.give_up = absl::Nanoseconds(kLease),
+                                    .first_backoff = absl::Nanoseconds(kMillisecond),
+                                    .longest_backoff = absl::Nanoseconds(10 * kMillisecond)};
 
 }  // namespace
 
@@ -19,14 +21,13 @@ Coordinator::Stream* Coordinator::FindFeed(WorkerId worker, uint32_t stream) {
 }
 
 Coordinator::Stream& Coordinator::FeedTo(WorkerId worker) {
-  const auto [it, added] = feeds_.try_emplace(worker);
-  Stream& feed = it->second;
-  if (!added) return feed;
+  if (const auto known = feeds_.find(worker); known != feeds_.end()) return known->second;
   const Place place = PlaceOf(pb::ROLE_WORKER, worker.value());
-  feed.slot = place.slot;
-  feed.incarnation = place.incarnation;
-  feed.stream = ++last_stream_;
-  feed.broken_since = now();
+  Stream opened = {.slot = place.slot,
+                   .incarnation = place.incarnation,
+                   .stream = ++last_stream_,
+                   .retries = FeedRetries(kFeedPolicy, At(now()))};
+  Stream& feed = feeds_.emplace(worker, std::move(opened)).first->second;
   Connect(worker, feed.stream);
   return feed;
 }
@@ -37,7 +38,6 @@ void Coordinator::Connect(WorkerId worker, uint32_t stream) {
   if (feed->connection != 0) Saw("stream reopened");
   feed->connection = cluster_->NextCall();
   feed->open = true;
-  feed->answered = false;
   feed->end.Reconnect();
   cluster_->Send(WithContext({.kind = Kind::kFeedOpen,
                               .to = feed->slot,
@@ -46,10 +46,17 @@ void Coordinator::Connect(WorkerId worker, uint32_t stream) {
                               .received = feed->end.received(),
                               .meant = feed->incarnation}));
   WriteAll(*feed);
-  const Time left = std::max<Time>(feed->broken_since + kGiveUp - now(), 0);
-  After(left, "", [this, worker, stream, connection = feed->connection] {
-    const Stream* const late = FindFeed(worker, stream);
-    if (late != nullptr && late->connection == connection && !late->answered && late->ended.ok())
+  if (feed->retries.Connected()) CountSilence(worker, stream);
+}
+
+void Coordinator::CountSilence(WorkerId worker, uint32_t stream) {
+  const Stream* const counted = FindFeed(worker, stream);
+  After(absl::ToInt64Nanoseconds(counted->retries.count_interval()), "", [this, worker, stream] {
+    Stream* const feed = FindFeed(worker, stream);
+    if (feed == nullptr || !feed->ended.ok()) return;
+    const FeedRetries::Silence silence = feed->retries.CountSilence(At(now()));
+    if (silence == FeedRetries::Silence::kGoesOn) CountSilence(worker, stream);
+    if (silence == FeedRetries::Silence::kGivenUp)
       EndFeed(worker, absl::UnavailableError("the stream could not be opened"));
   });
 }
@@ -77,18 +84,16 @@ void Coordinator::OnFeed(const Message& message) {
   Stream* const feed = FindFeed(worker, message.stream);
   if (feed == nullptr || !feed->ended.ok() || !feed->open || feed->connection != message.connection)
     return;
-  if (message.kind == Kind::kFeedWelcome && !message.status.ok()) {
-    const bool passing = !message.refused &&
-                         (absl::IsUnavailable(message.status) || absl::IsAborted(message.status));
-    return passing ? OnFeedBroken(worker, message.connection) : EndFeed(worker, message.status);
-  }
-  feed->answered = true;
+  if (message.kind == Kind::kFeedWelcome && !message.status.ok())
+    return OnFeedBroken(worker, message.connection, message.status);
+  feed->retries.Answered(/*is_new=*/false);
   if (const absl::Status confirmed = feed->end.Confirmed(message.received); !confirmed.ok())
     return cluster_->truth().Fail(std::string(confirmed.message()));
   if (message.number == 0) return;
   using Arrival = ResumableStream<Message>::Arrival;
   switch (feed->end.Receive(message.number, 1)) {
     case Arrival::kNew:
+      feed->retries.Answered(/*is_new=*/true);
       return TakeFeed(worker, *feed, message);
     case Arrival::kRepeat:
       return Saw("message repeated");
@@ -123,13 +128,14 @@ void Coordinator::TakeFeed(WorkerId worker, Stream& feed, const Message& message
   Step(event::RunEnded{start, CallError::Of(message.status)});
 }
 
-void Coordinator::OnFeedBroken(WorkerId worker, uint32_t connection) {
+void Coordinator::OnFeedBroken(WorkerId worker, uint32_t connection, const absl::Status& why) {
   const auto it = feeds_.find(worker);
   if (it == feeds_.end() || !it->second.open || it->second.connection != connection) return;
   Stream& feed = it->second;
   feed.open = false;
-  if (feed.answered) feed.broken_since = now();
-  After(cluster_->Between(0, 10 * kMillisecond), "opens its stream again",
+  const std::optional<absl::Duration> delay = feed.retries.Broken(why, At(now()));
+  if (!delay.has_value()) return EndFeed(worker, why);
+  After(absl::ToInt64Nanoseconds(*delay), "opens its stream again",
         [this, worker, stream = feed.stream] { Connect(worker, stream); });
 }
 

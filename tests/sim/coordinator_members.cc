@@ -50,7 +50,8 @@ void Coordinator::HandleRequest(const Message& message) {
     case Kind::kRunEnded:
       return OnFeed(message);
     case Kind::kFeedBroken:
-      return OnFeedBroken(WorkerId(IndexOf(message.from)), message.connection);
+      return OnFeedBroken(WorkerId(IndexOf(message.from)), message.connection,
+                          absl::UnavailableError("the connection has broken"));
     default:
       return;
   }
@@ -104,7 +105,8 @@ void Coordinator::Do(action::MemberLost& a) {
 // The stream is opened again, and nobody is there.
 void Coordinator::OnConnectionLost(uint64_t incarnation) {
   for (const auto& [worker, feed] : feeds_) {
-    if (feed.incarnation == incarnation) return OnFeedBroken(worker, feed.connection);
+    if (feed.incarnation != incarnation) continue;
+    return OnFeedBroken(worker, feed.connection, absl::UnavailableError("the process is gone"));
   }
 }
 

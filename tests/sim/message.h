@@ -99,7 +99,6 @@ struct Message {
   bool repeated = false;
   bool keep_state = false;
   bool restore_follows = false;
-  bool refused = false;      // of a kFeedWelcome: nobody listens at the address
   bool handed_back = false;  // a run, since its worker is leaving
   uint32_t call = 0;
   uint32_t epoch = 0, generation = 0;
