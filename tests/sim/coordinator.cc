@@ -164,6 +164,7 @@ void Coordinator::NoteBound() {
 }
 
 void Coordinator::AfterAll() {
+  HearError();
   Feed();
   ActWhenQuiet();
   CheckDone();

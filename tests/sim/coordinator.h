@@ -15,6 +15,7 @@
 #include "coordinator/core/checkpoint_rules.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/resume_search.h"
+#include "coordinator/core/unseen_errors.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/message.h"
@@ -148,6 +149,8 @@ class Coordinator final : public Process {
   absl::Status RefusalIn(const Event& event) const;
   // A function ends with an error, or a worker refuses one: it ends the others.
   void NoteError(const absl::Status& error);
+  // After a cancellation: its next call that may be answered tells the user of the error.
+  void HearError();
   // Evaluations (coordinator_groups.cc).
   static constexpr uint64_t kNoValue = ~uint64_t{0};
   struct Evaluation {
@@ -158,9 +161,11 @@ class Coordinator final : public Process {
     std::map<FunctionId, bool> finished;       // whether with its results
     bool bad = false;                          // its next run fails
     bool may_end = false;                      // it has failed, or its user has cancelled it
+    absl::Status error;                        // the first
   };
   void Evaluate();
   void MakeGroup(GroupId group, uint64_t folder);
+  void NoteGroupError(GroupId group, const absl::Status& error);
   bool EvaluationsDone() const;
   void CancelGroup(GroupId group);
   uint64_t ValueOf(const Checkpoint& checkpoint) const;
@@ -192,6 +197,16 @@ class Coordinator final : public Process {
   void EndFeed(WorkerId worker, const absl::Status& status);
   void DropFeed(WorkerId worker);
   Stream* FindFeed(WorkerId worker, uint32_t stream);
+  // As the product's PendingError.
+  struct UserError {
+    explicit UserError(absl::Status error) : status(std::move(error)) {}
+    absl::Status Report() {
+      reported = true;
+      return status;
+    }
+    const absl::Status status;
+    bool reported = false;
+  };
   // Tasks (coordinator_checkpoint.cc).
   void Ask(TaskId* task, ServerTask what);
   uint64_t FolderOf(TaskId task, CheckpointNumber point) const;
@@ -221,6 +236,8 @@ class Coordinator final : public Process {
   std::deque<Event> events_;  // that the core has not been told of
   bool stepping_ = false;
   bool error_waits_ = false;  // of training, for earlier runs of its worker
+  UnseenErrors<UserError> errors_;
+  bool cancelled_ = false;  // the user has not called since
   const Message* handling_ = nullptr;
   mu::CallId last_call_;
   std::map<mu::CallId, Message> asked_;                   // by daemons

@@ -43,6 +43,7 @@ void Coordinator::Evaluate() {
     const GroupId other(kOtherGroups + evaluations_);
     MakeGroup(other, made.folder);
     After(cluster_->Between(0, 30 * kMillisecond), "drops a group", [this, other] {
+      errors_.GroupDropped(other);
       if (!ended()) Step(event::GroupDropped{other});
     });
   }
@@ -57,16 +58,21 @@ void Coordinator::Evaluate() {
     FunctionWork work;
     work.group = group;
     work.steps = static_cast<uint32_t>(cluster_->Between(1, 4));
-    const Permission may = core_.MaySchedule(work);
+    const auto unseen = errors_.Unseen(group);
+    const Permission may =
+        core_.MaySchedule(work, unseen == nullptr ? absl::OkStatus() : unseen->status);
     if (may.wait) made.functions = i;  // there is no room for more
-    if (!may.granted()) break;         // else its view cannot be loaded
+    // It has failed, or its view cannot be loaded.
+    if (!may.wait && !may.granted()) NoteGroupError(group, may.refusal);
+    if (!may.granted()) break;
     Step(event::Schedule{std::move(work)});
-    if (ended()) return;
+    if (ended() || evaluation_ != group) return;  // it may have been joined
   }
 }
 
 // As Runtime::MakeGroup.
 void Coordinator::MakeGroup(GroupId group, uint64_t folder) {
+  errors_.GroupMade(group);
   event::GroupMade made = {.group = group};
   if (folder != 0) {
     for (const auto& [view, other] : views_) {
@@ -76,6 +82,12 @@ void Coordinator::MakeGroup(GroupId group, uint64_t folder) {
     views_[made.view] = folder;
   }
   Step(std::move(made));
+}
+
+void Coordinator::NoteGroupError(GroupId group, const absl::Status& error) {
+  absl::Status& first = groups_.at(group).error;
+  if (first.ok()) first = error;
+  errors_.Failed(group, error);
 }
 
 void Coordinator::CancelGroup(GroupId group) {
@@ -139,8 +151,13 @@ void Coordinator::FinishInGroup(const action::Finish& a) {
 
 void Coordinator::Do(action::GroupFailed& a) {
   Saw("group failed");
-  if (const auto group = groups_.find(a.group); group != groups_.end())
-    group->second.may_end = true;
+  const auto group = groups_.find(a.group);
+  if (group == groups_.end()) {
+    errors_.Failed(a.group, a.error);
+    return;
+  }
+  group->second.may_end = true;
+  NoteGroupError(a.group, a.error);
   // A new one may have been asked for meanwhile: it is refused.
 }
 
@@ -163,6 +180,12 @@ void Coordinator::CheckGroups(bool about_group, bool was_cancelling) {
       cluster_->truth().Fail("a function of a group has finished without results");
   }
   if (!group.may_end) Saw("group joined");
+  if (const absl::Status told = errors_.Tell(evaluation_, core_.closed(), core_.ended());
+      told != group.error) {
+    cluster_->truth().Fail(absl::StrCat("who joins an evaluation is told '", told.message(),
+                                        "', and its first error is '", group.error.message(), "'"));
+  }
+  errors_.GroupDropped(evaluation_);
   groups_.erase(evaluation_);
   events_.push_back(event::GroupDropped{std::exchange(evaluation_, GroupId())});
 }

@@ -112,8 +112,28 @@ void Coordinator::NoteError(const absl::Status& error) {
 void Coordinator::Do(action::Cancelled& a) {
   // At the end of all nobody waits for servers: the next coordinator restores them.
   if (ended()) return;
-  if (user_errors_.contains(std::string(a.error.message()))) Saw("user's error told");
-  cluster_->truth().CancelReported(epoch_, a.error);
+  if (!a.error.ok()) errors_.Failed(GroupId(), a.error);
+  cluster_->truth().CancelReported(epoch_);
+  cancelled_ = true;
+}
+
+void Coordinator::HearError() {
+  if (!cancelled_ || ended() || core_.settling()) return;
+  absl::Status told;
+  const auto unseen = errors_.Unseen(GroupId());
+  if (unseen != nullptr && !AllScheduled() && !EpochIsOver() && !Joins()) {
+    // A call is refused with it, and the user looks at what the call returns.
+    const Permission may = core_.MaySchedule({}, unseen->status);
+    if (may.wait) return;
+    if (may.refusal != unseen->status)
+      cluster_->truth().Fail("a call is not refused with the error that nobody has seen");
+    told = errors_.Failed(GroupId(), may.refusal)->Report();
+  } else {
+    told = errors_.Tell(GroupId(), core_.closed(), core_.ended());
+  }
+  cancelled_ = false;
+  if (user_errors_.contains(std::string(told.message()))) Saw("user's error told");
+  cluster_->truth().ErrorTold(epoch_, told);
 }
 
 void Coordinator::UserRestore() {

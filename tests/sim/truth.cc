@@ -138,15 +138,18 @@ void Truth::Failed(uint32_t epoch, const absl::Status& error) {
     Fail(absl::StrCat("an error of a function does not name the worker: ", error.message()));
 }
 
-void Truth::CancelReported(uint32_t epoch, const absl::Status& error) {
+void Truth::CancelReported(uint32_t epoch) {
+  if (epoch == epoch_ && !cancelled_.empty())
+    reported_below_ = std::max(reported_below_, cancelled_.rbegin()->first + 1);
+}
+
+void Truth::ErrorTold(uint32_t epoch, const absl::Status& error) {
   const auto first = first_errors_.extract(epoch);
   if (const std::string expected = first.empty() ? "" : first.mapped();
       error.message() != expected) {
     Fail(absl::StrCat("the user is told '", error.message(), "', and the first error is '",
                       expected, "'"));
   }
-  if (epoch == epoch_ && !cancelled_.empty())
-    reported_below_ = std::max(reported_below_, cancelled_.rbegin()->first + 1);
 }
 
 void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated,

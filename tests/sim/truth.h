@@ -53,9 +53,10 @@ class Truth {
   void Cancelled(uint32_t epoch, uint64_t function, const std::vector<uint16_t>& records);
   // A function of this coordinator's user fails, or is found to be wrong: it ends the others.
   void Failed(uint32_t epoch, const absl::Status& error);
-  // The user is told that it is over: no server applies any of it from now on. With the first error
-  // since the user was last told; OK: there is none.
-  void CancelReported(uint32_t epoch, const absl::Status& error);
+  // The user may be told that it is over: no server applies any of it from now on.
+  void CancelReported(uint32_t epoch);
+  // The user is told: it must be the first error since it was last told. OK: there is none.
+  void ErrorTold(uint32_t epoch, const absl::Status& error);
   // It takes this server's state for restored.
   void Restored(uint32_t epoch, uint32_t generation, const Partitions* partitions);
   // The user has gone back to the values of this checkpoint, and this server holds them (null: its
