@@ -8,7 +8,6 @@
 #include "common/client/membership.h"
 #include "common/client/view_requests.h"
 #include "common/tensor/tensor.h"
-#include "coordinator/core/configure_generation.h"
 #include "coordinator/core/deadlines.h"
 
 namespace mu {
@@ -51,18 +50,18 @@ absl::StatusOr<std::vector<Reply>> ServerCalls::CallAll(const Call& call, const 
 }
 
 absl::Status ServerCalls::SendRouting(const Call& call, bool loads) {
-  const uint64_t generation = ConfigureGeneration(call.routing->generation(), loads);
   MU_RETURN_IF_ERROR(client_.SetRouting(*call.routing));
-  return CallAll<pb::ConfigurePsReply>(call, "Configure",
-                                       [&](size_t, uint32_t index) {
-                                         pb::ConfigurePsRequest request;
-                                         *request.mutable_context() = call.context;
-                                         request.mutable_context()->set_generation(generation);
-                                         request.set_index(index);
-                                         request.set_restore_follows(loads);
-                                         *request.mutable_routing() = *call.routing;
-                                         return request;
-                                       })
+  return CallAll<pb::ConfigurePsReply>(
+             call, "Configure",
+             [&](size_t, uint32_t index) {
+               pb::ConfigurePsRequest request;
+               *request.mutable_context() = call.context;
+               request.mutable_context()->set_generation(call.routing->generation());
+               request.set_index(index);
+               request.set_restore_follows(loads);
+               *request.mutable_routing() = *call.routing;
+               return request;
+             })
       .status();
 }
 

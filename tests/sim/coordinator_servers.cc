@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/core/configure_generation.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
@@ -100,8 +99,7 @@ void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder
   CallAll(ToServers({.kind = Kind::kConfigure,
                      .steps = static_cast<uint8_t>(expected_servers_),
                      .restore_follows = folder.has_value(),
-                     .generation = static_cast<uint32_t>(
-                         ConfigureGeneration(OnWire(generation), folder.has_value()))}),
+                     .generation = OnWire(generation)}),
           kTries, configured);
 }
 

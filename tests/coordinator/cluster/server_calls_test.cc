@@ -195,9 +195,7 @@ TEST_F(ServerCallsTest, EveryServerIsAskedForTheViewOfAllFiles) {
   }
 }
 
-// Servers that were not asked yet refuse what belongs to the new generation, the others what
-// belongs to the old one.
-TEST_F(ServerCallsTest, ARestoreBeginsTheGenerationNotTheRoutingBeforeIt) {
+TEST_F(ServerCallsTest, ServersAreToldOfARestoreBeforeItComes) {
   std::vector<pb::CheckpointFileProto> files(1);
   files[0].set_name("ps-0.safetensors");
   MU_ASSERT_OK_AND_ASSIGN(const auto replies,
@@ -205,7 +203,8 @@ TEST_F(ServerCallsTest, ARestoreBeginsTheGenerationNotTheRoutingBeforeIt) {
   EXPECT_EQ(replies.size(), kServers);
   for (const auto& server : servers_) {
     EXPECT_THAT(server->order, ElementsAre("Configure", "Restore"));
-    EXPECT_EQ(server->configure.requests[0].context().generation(), kGeneration - 1);
+    EXPECT_TRUE(server->configure.requests[0].restore_follows());
+    EXPECT_EQ(server->configure.requests[0].context().generation(), kGeneration);
     EXPECT_EQ(server->restore.requests[0].context().generation(), kGeneration);
   }
   const pb::RestoreRequest &loads = servers_[0]->restore.requests[0],
@@ -224,6 +223,7 @@ TEST_F(ServerCallsTest, EachServerIsConfiguredUnderItsIndex) {
     ASSERT_EQ(servers_[s]->configure.requests.size(), 1u);
     const pb::ConfigurePsRequest& request = servers_[s]->configure.requests[0];
     EXPECT_EQ(request.index(), s);
+    EXPECT_FALSE(request.restore_follows());
     EXPECT_EQ(request.context().generation(), kGeneration);
     EXPECT_EQ(request.routing().servers_size(), static_cast<int>(kServers));
   }

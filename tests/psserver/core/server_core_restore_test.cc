@@ -30,19 +30,35 @@ class ServerCoreRestore : public testing::ServerCoreTest {
   }
 };
 
-// Its values are initial ones: a worker of the old generation would compute with them, and push to
-// servers that keep their state.
+// Its values are initial ones: a worker would compute with them, and push to servers that keep
+// their state.
 TEST_F(ServerCoreRestore, ANewServerThatIsToBeRestoredServesNobodyBefore) {
   for (const bool follows : {false, true}) {
     ServerCore core({.leased = true, .registers = true});
     MU_ASSERT_OK(core.SetIdentity(/*job=*/1, /*epoch=*/1, /*index=*/0));
     core.RenewLease(/*sent_ns=*/0, absl::Nanoseconds(1000), kGeneration);
-    MU_ASSERT_OK(core.AdmitConfigure(Context(), 0));
-    MU_ASSERT_OK(core.BeginConfigure(Context()).status());
-    core.EndConfigure(Context(), DefinitionsChange::kAdded, follows);
-    const absl::Status old = core.Admit(now_, Context());
-    EXPECT_EQ(old.ok(), !follows) << old;
-    EXPECT_THAT(core.Admit(now_, Context(kNext)), HasCode(absl::StatusCode::kUnavailable));
+    MU_ASSERT_OK(core.AdmitConfigure(Context(kNext), 0));
+    MU_ASSERT_OK(core.BeginConfigure(Context(kNext)).status());
+    core.EndConfigure(Context(kNext), DefinitionsChange::kAdded, follows);
+    EXPECT_THAT(core.Admit(now_, Context()),
+                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("of generation")));
+    const absl::Status served = core.Admit(now_, Context(kNext));
+    EXPECT_EQ(served.ok(), !follows) << served;
+    if (!follows) continue;
+    EXPECT_THAT(served, HasCode(absl::StatusCode::kUnavailable));
+    // A Configure that comes late, from before the loss.
+    EXPECT_FALSE(core.AdmitConfigure(Context(), 0).ok());
+    // Nor does it take its initial values for a state to keep.
+    EXPECT_THAT(core.BeginRestore(Context(kNext), Keep(), true).status,
+                HasCode(absl::StatusCode::kUnavailable));
+    ASSERT_EQ(core.BeginRestore(Context(kNext), Files(), true).step, Step::kBegun);
+    core.StartRestore();
+    MU_ASSERT_OK(core.EndRestore(Restored(), {}));
+    MU_EXPECT_OK(core.Admit(now_, Context(kNext)));
+    // One that comes twice changes nothing.
+    MU_EXPECT_OK(core.AdmitConfigure(Context(kNext), 0));
+    core.EndConfigure(Context(kNext), DefinitionsChange::kNone, follows);
+    MU_EXPECT_OK(core.Admit(now_, Context(kNext)));
   }
 }
 
