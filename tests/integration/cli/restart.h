@@ -77,10 +77,10 @@ class RestartTest : public CliTest {
       EXPECT_EQ(end->code, 0) << end->ToString();
     }
   }
-  void ExpectWhole(const nlohmann::json& report) {
+  void ExpectWhole(const nlohmann::json& report, int epochs = kEpochs) {
     EXPECT_EQ(report["status"], "done");
-    EXPECT_EQ(report["samples"], kEpochs * kRecords);
-    EXPECT_EQ(report["steps"], kEpochs * kRecords / 4);
+    EXPECT_EQ(report["samples"], epochs * kRecords);
+    EXPECT_EQ(report["steps"], epochs * kRecords / 4);
   }
 };
 

@@ -12,7 +12,9 @@ namespace mu {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::kEpochs;
+
+// It is stopped after 500 of 3,000 steps, and the rest is trained afterwards.
+constexpr int kEpochs = 6;
 
 class StoppedTogetherTest : public testing::RestartTest {
  protected:
@@ -58,24 +60,25 @@ TEST_F(StoppedTogetherTest, AJobThatEvaluatesAndPacksSteps) {
   EXPECT_THAT(Output(), HasSubstr("holds all steps that were done"));
   const auto daemons = StartDaemons(address);
   EXPECT_EQ(Run(command), 0) << Output();
-  ExpectWhole(Report(Path("cluster/report.json")));
+  ExpectWhole(Report(Path("cluster/report.json")), kEpochs);
 }
 
-// The stop comes at one moment or another of evaluations, of which there are many.
-TEST_F(StoppedTogetherTest, AnEvaluationOrItsCheckpoint) {
+// The stop comes at one moment or another of evaluations, of which there are many. A test of its
+// own for each: it waits for those who are gone.
+class StoppedAtEvaluationsTest : public StoppedTogetherTest,
+                                 public ::testing::WithParamInterface<size_t> {};
+
+TEST_P(StoppedAtEvaluationsTest, AnEvaluationOrItsCheckpoint) {
   const std::string address = FreeAddress();
-  for (const size_t evaluations : {1, 3, 5}) {
-    SCOPED_TRACE(evaluations);
-    const auto command = Command(
-        EvaluatedJob("eval_every: {steps: 5}", "keep_best: {metric: rmse, count: 1}"), address);
-    const auto run = Start(command);
-    StopAll(run.get(), address, [&] {
-      const std::vector<std::string> parts = absl::StrSplit(Output(), "evaluated after ");
-      return parts.size() > evaluations;
-    });
-    MU_ASSERT_OK(RemoveTree(Path("cluster")));
-  }
+  const auto run = Start(Command(
+      EvaluatedJob("eval_every: {steps: 5}", "keep_best: {metric: rmse, count: 1}"), address));
+  StopAll(run.get(), address, [&] {
+    const std::vector<std::string> parts = absl::StrSplit(Output(), "evaluated after ");
+    return parts.size() > GetParam();
+  });
 }
+
+INSTANTIATE_TEST_SUITE_P(Evaluations, StoppedAtEvaluationsTest, ::testing::Values(1, 3, 5));
 
 // All steps are done, and nobody but the servers was needed any more.
 TEST_F(StoppedTogetherTest, TheLastCheckpoint) {
