@@ -12,8 +12,9 @@ namespace {
 using Silence = FeedRetries::Silence;
 
 constexpr absl::Duration kMs = absl::Milliseconds(1);
-constexpr FeedPolicy kPolicy = {
-    .give_up = 80 * kMs, .first_backoff = 10 * kMs, .longest_backoff = 40 * kMs};
+constexpr FeedPolicy kPolicy = {.give_up = absl::Milliseconds(80),
+                                .first_backoff = absl::Milliseconds(10),
+                                .longest_backoff = absl::Milliseconds(40)};
 
 class FeedRetriesTest : public ::testing::Test {
  protected:
