@@ -198,8 +198,8 @@ class Coordinator final : public Process {
   void DropFeed(WorkerId worker);
   Stream* FindFeed(WorkerId worker, uint32_t stream);
   // As the product's PendingError.
-  struct UserError {
-    explicit UserError(absl::Status error) : status(std::move(error)) {}
+  struct ToldError {
+    explicit ToldError(absl::Status error) : status(std::move(error)) {}
     absl::Status Report() {
       reported = true;
       return status;
@@ -236,7 +236,7 @@ class Coordinator final : public Process {
   std::deque<Event> events_;  // that the core has not been told of
   bool stepping_ = false;
   bool error_waits_ = false;  // of training, for earlier runs of its worker
-  UnseenErrors<UserError> errors_;
+  UnseenErrors<ToldError> errors_;
   bool cancelled_ = false;  // the user has not called since
   const Message* handling_ = nullptr;
   mu::CallId last_call_;
