@@ -6,6 +6,7 @@
 #include "coordinator/core/core.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/protections.h"
+#include "coordinator/core/restore_fault.h"
 
 namespace mu {
 
@@ -103,7 +104,10 @@ void Core::On(event::ViewAnswered& e) {
   if (!call.has_value() || closed_ || !ended_.ok()) return;
   const ViewId view = call->view;
   if (!e.error.ok()) {
-    if (deadlines::MayTryAgain(e.error, views_.tries(view)) || absl::IsCancelled(e.error.status))
+    // What is damaged stays so.
+    const bool passing =
+        !IsBadCheckpoint(e.error.status) && deadlines::MayTryAgain(e.error, views_.tries(view));
+    if (passing || absl::IsCancelled(e.error.status))
       return views_.TryAgainAt(view, now_ + delays_.After(*views_.tries(view)));
     if (call->loads) {
       // Servers have their state whatever a view's files are: it is the error of who reads it.

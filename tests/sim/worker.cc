@@ -250,13 +250,16 @@ void Worker::CancelBelow(const Message& message) {
 void Worker::Drain() { core_.Drain(Now(), absl::Nanoseconds(kDrainPatience), &actions_); }
 
 void Worker::Forget() {
+  std::vector<Fingerprint> others;
+  for (uint64_t f = 2; f <= kFunctions; ++f)
+    if (core_.has_function(Fingerprint(f))) others.push_back(Fingerprint(f));
   core_.Forget(&actions_);
   if (cluster_->Between(0, 1) == 0 || routing_.epoch != core_.epoch()) return;
   // One of its functions only: the others are still on its disk.
   if (!Configure(Routing(routing_)).ok()) return;
   const auto token = core_.BeginInstall(context_, &actions_);
-  for (uint64_t f = 2; token.ok() && f <= kFunctions; ++f)
-    core_.FunctionInstalled(*token, Fingerprint(f)).IgnoreError();
+  if (!token.ok()) return;
+  for (const Fingerprint function : others) core_.FunctionInstalled(*token, function).IgnoreError();
 }
 
 void Worker::Do(const worker_action::SendResults& a) {
