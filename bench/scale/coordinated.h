@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "bench/scale/measured.h"
 #include "bench/scale/options.h"
+#include "common/base/status.h"
 #include "proto/graph.pb.h"
 
 namespace mu::scale {
