@@ -143,7 +143,8 @@ absl::Status TrainLoop::FindPlace() {
 void TrainLoop::TakeRestored() {
   told_epochs_ = at_.epoch;
   if (options_.restored == nullptr) {
-    // An epoch that is complete is still the current one, and was told by the call that ended it.
+    // An epoch that is complete is still the current one, and was told by the call that ended it,
+    // unless that call left it unfinished: its results come to nobody.
     if (at_.left == 0 && scheduled_ > 0) ++told_epochs_;
     earlier_steps_ = scheduled_;
     return;
@@ -162,6 +163,9 @@ void TrainLoop::TakeRestored() {
     pending_.Add(value, result_.epochs_begun);
     ++pending_by_epoch_[result_.epochs_begun];
   }
+  // Their results may be the last of the epoch before.
+  if (!restored.unfinished.empty() && result_.epochs_begun > 0)
+    told_epochs_ = std::min<uint64_t>(told_epochs_, result_.epochs_begun - 1);
 }
 
 // Whoever calls a second time to train on has to say so.
@@ -315,7 +319,7 @@ absl::Status TrainLoop::EvaluateIfDue(uint64_t epoch, bool epoch_ends) {
   MU_RETURN_IF_ERROR(TakeResults(1));
   if (!result_.unfinished) MU_RETURN_IF_ERROR(Join());
   if (result_.unfinished) return absl::OkStatus();
-  if (epoch_ends) TellEndedEpochs(epoch);
+  TellEndedEpochs(epoch_ends ? epoch : epoch - 1);
   const absl::Time begin = SteadyNow();
   const absl::StatusOr<bool> go_on =
       options_.evaluate({scheduled_, static_cast<uint32_t>(epoch), epoch_ends});
@@ -396,7 +400,7 @@ absl::StatusOr<TrainResult> TrainLoop::Run() {
   }
   MU_RETURN_IF_ERROR(TakeResults(1));
   if (!result_.unfinished) MU_RETURN_IF_ERROR(Join());
-  if (result_.end.epoch_ends) TellEndedEpochs(result_.end.epoch);
+  TellEndedEpochs(result_.end.epoch_ends ? result_.end.epoch : result_.end.epoch - 1);
   result_.stopped = result_.stopped || result_.unfinished;
   return Done();
 }

@@ -74,7 +74,9 @@ struct TrainOptions {
   // Whether an evaluation is under way beside training. The next one by time is due when so much
   // has passed since its end.
   std::function<bool()> evaluates = nullptr;
-  // All results of this epoch have come. Again where a job is continued (`restored`) at its end.
+  // All results of this epoch have come. Again where a job is continued (`restored`) near its end.
+  // Not of an epoch that a call leaves unfinished (TrainResult::unfinished), unless it is
+  // continued.
   std::function<void(const EpochLoss&)> on_epoch = nullptr;
   // Where the job's losses are kept, and from where it goes on; null: in the loop itself.
   TrainingHistory* history = nullptr;

@@ -53,8 +53,8 @@ enum class StopReason { kAsked, kEarly };  // TrainOptions::stop; early stopping
 // On the thread of Fit, but where it says otherwise.
 struct TrainerCallbacks {
   std::function<void(const TrainEvent&)> on_step = nullptr;  // each step that had records
-  // All results of an epoch have come. Again where a job is continued at its end, by a Fit that
-  // restores it.
+  // All results of an epoch have come. Again where a job is continued near its end, by a Fit that
+  // restores it. Not of an epoch that a Fit leaves unfinished, unless such a Fit continues it.
   std::function<void(const EpochLoss&)> on_epoch = nullptr;
   std::function<void(const Evaluation&)> on_evaluation = nullptr;  // also of Evaluate
   OnEvalProgress on_evaluation_progress = nullptr;

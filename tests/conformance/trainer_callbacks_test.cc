@@ -238,6 +238,26 @@ TEST_F(TrainerCallbacksTest, EpochsAndAStopThatIsAskedFor) {
   EXPECT_LT(stopped.train.steps, 100u);
 }
 
+TEST_F(TrainerCallbacksTest, AnEpochIsToldByTheCallInWhichItEnds) {
+  constexpr uint64_t kSteps = kRecords / kBatch;
+  TrainerOptions options = WithoutCheckpoints();
+  std::vector<std::string> events;
+  options.callbacks.on_epoch = [&](const EpochLoss& epoch) {
+    events.push_back(absl::StrCat("epoch ", epoch.epoch));
+  };
+  options.callbacks.on_evaluation = [&](const Evaluation&) { events.push_back("evaluation"); };
+  Trainer trainer(&c(), std::move(options));
+  // Both calls end within an epoch, or stand still there, while results of the one before come.
+  FitOptions fit = {.epochs = 4, .steps_per_function = 1, .max_steps = kSteps + 1};
+  MU_ASSERT_OK(trainer.Fit(fit).status());
+  EXPECT_THAT(events, ElementsAre("epoch 1"));
+  events.clear();
+  fit.max_steps = 4 * kSteps;
+  fit.eval_every.steps = 2 * kSteps + 1;
+  MU_ASSERT_OK(trainer.Fit(fit).status());
+  EXPECT_THAT(events, ElementsAre("epoch 2", "evaluation", "epoch 3", "epoch 4"));
+}
+
 // Checkpoints are due by them, too.
 TEST_F(TrainerCallbacksTest, StepsAreThoseOfTheJobInTheNextFitAsWell) {
   TrainerOptions options = Options();
