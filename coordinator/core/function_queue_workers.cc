@@ -27,17 +27,15 @@ void FunctionQueue::RequireVersion(uint64_t version) {
 }
 
 void FunctionQueue::WorkerDrains(WorkerId id) {
-  const auto it = workers_.find(id);
-  if (it == workers_.end()) return;
-  it->second.draining = true;
-  Changed(id, it->second);
+  Worker& worker = workers_[id];  // perhaps its first installation is still under way
+  worker.draining = true;
+  Changed(id, worker);
 }
 
 void FunctionQueue::SetAside(WorkerId id, bool aside) {
-  const auto it = workers_.find(id);
-  if (it == workers_.end()) return;
-  it->second.aside = aside;
-  Changed(id, it->second);
+  Worker& worker = workers_[id];  // as above
+  worker.aside = aside;
+  Changed(id, worker);
 }
 
 void FunctionQueue::StepsTook(WorkerId id, FunctionId function_id, double seconds_each) {

@@ -113,6 +113,18 @@ TEST_F(CoreScansTest, OneWorkerWithoutTheDataIsSetAside) {
       << "also what it has not answered";
 }
 
+TEST_F(CoreScansTest, AWorkerThatIsSetAsideBeforeItIsReadyGetsNoFunction) {
+  d_.Serve(1);
+  EXPECT_EQ(d_.Join(pb::ROLE_WORKER, 11, 1), "worker 1 joins; install routing on 1");
+  EXPECT_EQ(Want(2), "scan 0 on 0; scan 1 on 1");
+  EXPECT_EQ(Scanned(1, {1}, Full(), /*installed=*/false), "");
+  EXPECT_TRUE(d_.core.IsAside(WorkerId(1)));
+  EXPECT_EQ(d_.Installed(1, 11), "");
+  EXPECT_EQ(d_.Schedule(), "start 1 on 0 from 0");
+  EXPECT_EQ(d_.Schedule(), "start 2 on 0 from 0");
+  EXPECT_EQ(d_.Schedule(), "") << "one more would be the other's";
+}
+
 TEST_F(CoreScansTest, AFileThatNobodySeesMakesTheInputWrong) {
   d_.Serve(2);
   EXPECT_EQ(Want(1), "scan 0 on 0");
