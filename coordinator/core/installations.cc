@@ -21,6 +21,7 @@ void Installations::CatalogChanged(uint64_t version, const std::vector<InstallPa
 
 void Installations::Want(WorkerId id) {
   Worker& worker = workers_[id];
+  worker.withdrawn = false;
   if (worker.waits || under_way_.contains(id) || worker.installed == version_) return;
   worker.waits = true;
   queue_.push_back(id);
@@ -34,7 +35,9 @@ void Installations::Forgot(WorkerId id) {
 
 void Installations::Withdraw(WorkerId id) {
   const auto it = workers_.find(id);
-  if (it == workers_.end() || !std::exchange(it->second.waits, false)) return;
+  if (it == workers_.end()) return;
+  it->second.withdrawn = under_way_.contains(id);
+  if (!std::exchange(it->second.waits, false)) return;
   queue_.erase(std::find(queue_.begin(), queue_.end(), id));
   it->second.left.clear();
   it->second.forgot = false;
@@ -89,6 +92,12 @@ std::optional<Installations::Sent> Installations::Answered(WorkerId id) {
 bool Installations::Took(WorkerId id) {
   Worker& worker = workers_.at(id);
   worker.left.pop_front();
+  const bool withdrawn = std::exchange(worker.withdrawn, false);
+  if (!worker.left.empty() && withdrawn) {
+    worker.left.clear();
+    worker.forgot = false;
+    return false;
+  }
   if (!worker.left.empty()) {
     worker.waits = true;
     queue_.push_front(id);
@@ -102,7 +111,7 @@ bool Installations::Took(WorkerId id) {
 void Installations::Failed(WorkerId id, bool wrong) {
   Worker& worker = workers_.at(id);
   worker.left.clear();
-  worker.forgot = false;
+  worker.forgot = worker.withdrawn = false;
   if (wrong) worker.installed = worker.brings;
 }
 

@@ -5,7 +5,8 @@
 // A thousand workers may register at once, and a part may be large. So only `most` workers are sent
 // a part at a time; the others wait in the order in which they came. A worker whose installation
 // has begun goes on with its next part before others begin. One that has not answered for
-// `patience` takes up no place any more: workers that hang keep nobody from theirs for longer.
+// `patience` takes up no place any more: workers that hang keep nobody from theirs for longer, also
+// when servers have moved and everybody waits for the new routing.
 #pragma once
 
 #include <compare>
@@ -33,7 +34,7 @@ class Installations {
  public:
   struct Options {
     size_t most = 64;
-    absl::Duration patience = absl::Seconds(10);
+    absl::Duration patience = absl::Seconds(1);
   };
   explicit Installations(Options options) : options_(options) {}
 
@@ -43,7 +44,7 @@ class Installations {
   void Want(WorkerId worker);
   // It has nothing any more of what it was sent.
   void Forgot(WorkerId worker);
-  // It is not sent what waits for its turn: it is wanted no more.
+  // It is wanted no more: after what is under way it is sent nothing.
   void Withdraw(WorkerId worker);
   void Lost(WorkerId worker);
 
@@ -79,8 +80,9 @@ class Installations {
     bool waits = false;  // in queue_
     // The installation that has begun: what is left of it, first what is under way or next.
     std::deque<InstallPart> left;
-    uint64_t brings = 0;  // this version
-    bool forgot = false;  // what it had, meanwhile
+    uint64_t brings = 0;     // this version
+    bool forgot = false;     // what it had, meanwhile
+    bool withdrawn = false;  // while a part was under way: the last that it is sent
   };
   void Begin(Worker* worker) const;
 

@@ -20,7 +20,7 @@ using testing::MachineFault;
 
 constexpr InstallPart kRouting{}, kData{InstallPart::Kind::kDataset, 1},
     kOne{InstallPart::Kind::kFunction, 3}, kTwo{InstallPart::Kind::kFunction, 4};
-constexpr absl::Duration kPatience = absl::Seconds(10);
+constexpr absl::Duration kPatience = absl::Seconds(10);  // for the short tests
 
 class InstallationsTest : public ::testing::Test {
  protected:
@@ -206,6 +206,24 @@ TEST_F(InstallationsTest, WhoIsSetAsideWaitsForNothing) {
   EXPECT_EQ(Next(), "routing to 2");
 }
 
+TEST_F(InstallationsTest, WhoIsSetAsideWithinAnInstallationIsNotSentTheRest) {
+  all_.CatalogChanged(1, {kRouting, kOne});
+  Want(0, 2);
+  EXPECT_EQ(Next(), "routing to 0, routing to 1");
+  all_.Withdraw(WorkerId(0));
+  all_.Withdraw(WorkerId(1));
+  Want(1, 2);  // pardoned
+  EXPECT_FALSE(Took(0));
+  EXPECT_EQ(Next(), "");
+  EXPECT_EQ(all_.installed(WorkerId(0)), 0u);
+  EXPECT_FALSE(Took(1));
+  EXPECT_EQ(Next(), "function 3 to 1");
+  Want(0, 1);
+  EXPECT_EQ(Next(), "routing to 0") << "from the beginning";
+  EXPECT_FALSE(Took(0));
+  EXPECT_EQ(Next(), "function 3 to 0") << "nothing is left of what was withdrawn";
+}
+
 TEST(CoreInstallations, SixtyFourWorkersAreSentSomethingAtATime) {
   CoreDriver d;
   d.Serve(0);
@@ -227,7 +245,7 @@ TEST(CoreInstallations, SixtyFourWorkersAreSentSomethingAtATime) {
   EXPECT_EQ(d.Installed(2, 1002), "") << "its predecessor's";
   // All of them hang.
   const absl::Time alarm = d.core.alarm();
-  EXPECT_EQ(alarm, d.now + kPatience);
+  EXPECT_EQ(alarm, d.now + absl::Seconds(1));
   d.now = alarm - absl::Milliseconds(1);
   d.Step(event::Tick{});
   EXPECT_EQ(installs(), 0);
