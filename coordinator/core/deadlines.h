@@ -24,7 +24,7 @@ inline constexpr absl::Duration kShortCalls = absl::Seconds(3);
 // InterruptServers ends the call of a server that is lost.
 inline constexpr absl::Duration kLongCalls = absl::Minutes(30);
 
-// How often a call is tried with errors of machines, before they are told: for 9 to 17 s
+// How often a call is tried with errors of machines, before they are told: for 8 to 17 s
 // (RetryDelays) if servers answer at once. A server that is lost meanwhile does not count.
 inline constexpr int kTries = 20;
 
