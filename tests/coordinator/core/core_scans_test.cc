@@ -120,9 +120,9 @@ TEST_F(CoreScansTest, AWorkerThatIsSetAsideBeforeItIsReadyGetsNoFunction) {
   EXPECT_EQ(Scanned(1, {1}, Full(), /*installed=*/false), "");
   EXPECT_TRUE(d_.core.IsAside(WorkerId(1)));
   EXPECT_EQ(d_.Installed(1, 11), "");
-  EXPECT_EQ(d_.Schedule(), "start 1 on 0 from 0");
-  EXPECT_EQ(d_.Schedule(), "start 2 on 0 from 0");
-  EXPECT_EQ(d_.Schedule(), "") << "one more would be the other's";
+  EXPECT_EQ(d_.Schedule(), "scheduled 1; start 1 on 0 from 0");
+  EXPECT_EQ(d_.Schedule(), "scheduled 2; start 2 on 0 from 0");
+  EXPECT_EQ(d_.Schedule(), "scheduled 3") << "one more would be the other's";
 }
 
 TEST_F(CoreScansTest, AFileThatNobodySeesMakesTheInputWrong) {
