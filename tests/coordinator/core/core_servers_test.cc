@@ -249,6 +249,54 @@ TEST(CoreServers, AssignmentsAreRepeatedInTheirPlaces) {
   EXPECT_TRUE(d.core.whole());
 }
 
+// On the servers that the last event has asked to repeat one.
+std::string AssignmentFails(CoreDriver& d) {
+  return d.Step(event::Assigned{Attempt(d), CallError::Of(MachineFault())});
+}
+
+TEST(CoreServers, FailuresOfServersThatAreGoneDelayNothingOfTheNext) {
+  CoreDriver d;
+  d.Serve(0);
+  ServerTask assign = {.kind = ServerTask::Kind::kAssign};
+  assign.assignment = std::make_shared<Assignment>();
+  d.Want(2, assign);
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 2 OK");
+  d.Step(event::DaemonDied{100});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; assign 1");
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(AssignmentFails(d), "") << i;
+    EXPECT_EQ(d.TickAfterFailures(i), "assign 1") << i;
+  }
+  EXPECT_EQ(AssignmentFails(d), "");
+  d.Step(event::DaemonDied{200});
+  d.Join(pb::ROLE_PSSERVER, 300, 0);
+  EXPECT_EQ(d.Restored(3), "use routing; serve in 3; assign 1") << "the delay is over with them";
+  EXPECT_EQ(AssignmentFails(d), "");
+  EXPECT_EQ(d.TickAfterFailures(1), "assign 1");
+}
+
+TEST(CoreServers, ARepeatedAssignmentMakesTheNextFailureTheFirst) {
+  CoreDriver d;
+  d.Serve(0);
+  ServerTask assign = {.kind = ServerTask::Kind::kAssign};
+  assign.assignment = std::make_shared<Assignment>();
+  d.Want(2, assign);
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 2 OK");
+  d.Want(3, assign);
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 3 OK");
+  d.Step(event::DaemonDied{100});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; assign 1");
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_EQ(AssignmentFails(d), "") << i;
+    EXPECT_EQ(d.TickAfterFailures(i), "assign 1") << i;
+  }
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "assign 2");
+  EXPECT_EQ(AssignmentFails(d), "");
+  EXPECT_EQ(d.TickAfterFailures(1), "assign 2");
+}
+
 TEST(CoreServers, WhatARepeatedAssignmentWaitsForIsNotHeldBack) {
   CoreDriver d;
   d.Serve(1);
