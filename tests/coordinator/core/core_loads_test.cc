@@ -230,6 +230,33 @@ TEST(CoreLoads, WhatWasRenamedWhileServersLoadedItIsLoadedAgain) {
   }
 }
 
+// What a folder is called says nothing of the coordinator that a server has seen.
+TEST(CoreLoads, AServerOfANewerCoordinatorEndsThisOneAlsoIfTheFolderWasRenamed) {
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_STALE);
+  detail.set_epoch(2);
+  const CallError newer = Error(WithDetail(absl::AbortedError("newer"), detail));
+  for (const char* const renamed : {"", "best"}) {
+    SCOPED_TRACE(renamed);
+    CoreDriver loads;
+    loads.Serve(0);
+    EXPECT_EQ(loads.Want(2, {.kind = Kind::kLoad}), "load for 2 in 2");
+    EXPECT_EQ(loads.Step(event::Loaded{
+                  .attempt = Attempt(loads), .error = newer, .updates = {0}, .renamed = renamed}),
+              "interrupt; done 2 ABORTED; end ABORTED");
+    EXPECT_TRUE(loads.core.superseded());
+
+    CoreDriver restores;
+    restores.Serve(0);
+    restores.Step(event::DaemonDied{100});
+    EXPECT_THAT(restores.Join(pb::ROLE_PSSERVER, 200, 0), ::testing::HasSubstr("round 2 from 0"));
+    EXPECT_EQ(restores.Step(event::Restored{
+                  .generation = Generation(2), .error = newer, .updates = {0}, .renamed = renamed}),
+              "interrupt; end ABORTED");
+    EXPECT_TRUE(restores.core.superseded());
+  }
+}
+
 TEST(CoreLoads, WhileNobodyCanReadTheLoadIsTriedAgain) {
   CoreDriver d;
   d.Serve(0);
