@@ -125,6 +125,26 @@ TEST_F(CoreScansTest, AWorkerThatIsSetAsideBeforeItIsReadyGetsNoFunction) {
   EXPECT_EQ(d_.Schedule(), "scheduled 3") << "one more would be the other's";
 }
 
+TEST_F(CoreScansTest, AWorkerThatIsSetAsideBeforeItsTurnIsSentNothing) {
+  d_.Serve(0);
+  const auto most = static_cast<uint32_t>(Installations::Options().most);
+  for (uint32_t worker = 0; worker < most + 2; ++worker)
+    d_.Join(pb::ROLE_WORKER, 10 + worker, static_cast<int>(worker));
+  EXPECT_THAT(Want(most + 1), ::testing::EndsWith(absl::StrCat("scan ", most, " on ", most)));
+  EXPECT_EQ(Scanned(most, {most}, Full(), /*installed=*/false), "");
+  EXPECT_TRUE(d_.core.IsAside(WorkerId(most)));
+  EXPECT_EQ(d_.Installed(0, 10), absl::StrCat("install routing on ", most + 1));
+}
+
+TEST_F(CoreScansTest, AWorkerThatIsSetAsideWithinItsInstallationIsNotSentTheRest) {
+  d_.Serve(1);
+  EXPECT_EQ(d_.Define(5), "install function 5 on 0");
+  EXPECT_EQ(d_.Join(pb::ROLE_WORKER, 11, 1), "worker 1 joins; install routing on 1");
+  EXPECT_EQ(Want(2), "scan 0 on 0; scan 1 on 1");
+  EXPECT_EQ(Scanned(1, {1}, Full(), /*installed=*/false), "");
+  EXPECT_EQ(d_.Installed(1, 11), "");
+}
+
 TEST_F(CoreScansTest, AFileThatNobodySeesMakesTheInputWrong) {
   d_.Serve(2);
   EXPECT_EQ(Want(1), "scan 0 on 0");

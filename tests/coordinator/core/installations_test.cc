@@ -254,6 +254,17 @@ TEST(CoreInstallations, SixtyFourWorkersAreSentSomethingAtATime) {
   EXPECT_EQ(installs(), 64);
 }
 
+// Those that take their leave make room, and so does time.
+TEST(CoreInstallations, WhoWaitsForATurnIsSentNothingAfterTheEnd) {
+  CoreDriver d;
+  d.Serve(0);
+  for (uint32_t w = 0; w <= Installations::Options().most; ++w)
+    d.Join(pb::ROLE_WORKER, 1000 + w, static_cast<int>(w));
+  EXPECT_EQ(d.Step(event::Close{}), "interrupt");
+  EXPECT_EQ(d.Leave(pb::ROLE_WORKER, 1000, 0, 1), "worker 0 left; goodbye 1");
+  EXPECT_EQ(d.TickAfter(Installations::Options().patience), "");
+}
+
 TEST(CoreInstallations, AFunctionThatIsWrongKeepsNoOtherFromTheWorker) {
   CoreDriver d;
   d.Serve(1);
