@@ -352,6 +352,21 @@ TEST(CoreViews, OneThatCannotBeLoadedIsTheErrorOfItsGroup) {
   EXPECT_EQ(d.Answer(), "view 9 unused");
 }
 
+// Servers send DATA_LOSS as the fault of a machine, which is tried again otherwise.
+TEST(CoreViews, OneThatIsDamagedIsNotTriedAgain) {
+  Driver d(1);
+  d.Serve(1);
+  d.Keep(d.Make(kEval, kView));
+  d.Eval();
+  const absl::Status damaged =
+      WithKind(absl::DataLossError("damaged"), pb::ERROR_MACHINE, pb::ROLE_PSSERVER);
+  ASSERT_TRUE(CallError::Of(damaged).passing()) << "by its kind";
+  EXPECT_EQ(d.Keep(d.Answer(damaged)),
+            "finish e0 CANCELLED; group 1 failed DATA_LOSS; drop view 9");
+  EXPECT_EQ(d.Answer(), "view 9 unused");
+  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "");
+}
+
 TEST(CoreViews, AFaultOfAMachineIsTriedAgain) {
   Driver d(1);
   d.Serve(1);
