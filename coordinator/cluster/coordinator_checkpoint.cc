@@ -38,10 +38,10 @@ void Coordinator::StartFresh() { impl_->checkpoints.StartFresh(); }
 
 bool Coordinator::begun() const { return impl_->begun(); }
 
-absl::Status Coordinator::Impl::Save(const std::shared_ptr<TaskState>& state) {
+absl::Status Coordinator::Impl::Save(const std::shared_ptr<TaskState>& state, bool after_repeats) {
   MU_RETURN_IF_ERROR(runtime->EnsureServers());
   ScopedSpan span(runtime->options().telemetry, "checkpoint");
-  return runtime->Run({.kind = ServerTask::Kind::kSave}, state);
+  return runtime->Run({.kind = ServerTask::Kind::kSave, .after_repeats = after_repeats}, state);
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory,
@@ -64,7 +64,7 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directo
     RemoveTree(options.replace ? folder : JoinPath(folder, kManifestName)).IgnoreError();
   };
   state->manifest = std::move(manifest);
-  MU_RETURN_IF_ERROR(impl_->Save(state));
+  MU_RETURN_IF_ERROR(impl_->Save(state, /*after_repeats=*/true));
   if (options.replace)
     MU_RETURN_IF_ERROR(LinkCheckpoint(absolute, state->folder, &impl_->checkpoints));
   return std::move(state->manifest);
@@ -74,7 +74,8 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto 
                                                             std::string* used) {
   const std::shared_ptr<TaskState> state = impl_->runtime->NumberedCheckpoint();
   state->manifest = std::move(manifest);
-  const absl::Status saved = impl_->Save(state);
+  // Its position says what is not whole.
+  const absl::Status saved = impl_->Save(state, /*after_repeats=*/false);
   if (used != nullptr) *used = state->folder;
   MU_RETURN_IF_ERROR(saved);
   return std::move(state->manifest);

@@ -24,6 +24,9 @@ struct Coordinator::Impl {
 
   // Makes a call to the servers, again if they had to be recovered meanwhile.
   absl::Status WithServers(const std::function<absl::Status()>& call);
+  // The same for one that reads values. If all of training has finished, they are those that all of
+  // it has made.
+  absl::Status Reading(const std::function<absl::Status()>& call);
   // See Coordinator::begun.
   bool begun() const { return runtime->begun() || checkpoints.starts_fresh(); }
   // Seeds the initializer of what is created with this name, or takes the one of a checkpoint
@@ -39,7 +42,8 @@ struct Coordinator::Impl {
   // Once, with a place among the functions.
   absl::Status AssignPiece(Assignment piece);
   // Takes a checkpoint into the folder that `claim` makes. `state->manifest`: what it is to say.
-  absl::Status Save(const std::shared_ptr<TaskState>& state);
+  // `after_repeats`: see ServerTask.
+  absl::Status Save(const std::shared_ptr<TaskState>& state, bool after_repeats);
   // Loads the checkpoint in state->folder.
   absl::Status Load(const std::shared_ptr<TaskState>& state);
 

@@ -21,10 +21,20 @@ absl::Status Coordinator::Impl::WithServers(const std::function<absl::Status()>&
   }
 }
 
+absl::Status Coordinator::Impl::Reading(const std::function<absl::Status()>& call) {
+  for (int tries = 0;;) {
+    MU_ASSIGN_OR_RETURN(const uint64_t generation, runtime->EnsureWhole());
+    const absl::Status status = call();
+    // Perhaps it has read while functions were being repeated.
+    if (status.ok() && runtime->Context().generation() != generation) continue;
+    if (!deadlines::MayTryAgain(CallError::Of(status), &tries)) return status;
+  }
+}
+
 absl::StatusOr<Tensor> Coordinator::Read(const Variable& variable) {
   if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
   Tensor value;
-  MU_RETURN_IF_ERROR(impl_->WithServers([&]() -> absl::Status {
+  MU_RETURN_IF_ERROR(impl_->Reading([&]() -> absl::Status {
     MU_ASSIGN_OR_RETURN(
         value, impl_->servers.admin()->ReadVariable(impl_->runtime->Context(), variable.name(),
                                                     impl_->options.piece_bytes));
@@ -46,7 +56,7 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const Variable& variable, int64_t f
   for (int axis = 1; axis < variable.shape().rank(); ++axis) shape.Append(variable.shape()[axis]);
   Tensor value(variable.proto().dtype(), shape);
   if (value.bytes() == 0) return value;
-  MU_RETURN_IF_ERROR(impl_->WithServers([&] {
+  MU_RETURN_IF_ERROR(impl_->Reading([&] {
     PsSession session(impl_->servers.client(),
                       {.context = impl_->runtime->Context(), .function = 0, .read_only = true});
     return PullInPieces(&session, VariableRead{variable.proto().id(), value.raw(), first, count},
@@ -67,12 +77,14 @@ absl::Status Coordinator::ReadTable(const EmbeddingTable& table,
   PsAdmin::TablePosition position;
   while (!position.end) {
     PsAdmin::TableRows rows;
-    MU_RETURN_IF_ERROR(impl_->WithServers([&]() -> absl::Status {
-      MU_ASSIGN_OR_RETURN(
-          rows, impl_->servers.admin()->Scan(impl_->runtime->Context(), table.name(), rows_in_piece,
-                                             &position));
+    PsAdmin::TablePosition next;
+    MU_RETURN_IF_ERROR(impl_->Reading([&]() -> absl::Status {
+      next = position;
+      MU_ASSIGN_OR_RETURN(rows, impl_->servers.admin()->Scan(impl_->runtime->Context(),
+                                                             table.name(), rows_in_piece, &next));
       return absl::OkStatus();
     }));
+    position = next;
     if (rows.ids.empty()) continue;
     TableRows piece;
     piece.values = Tensor(kFloat32, Shape{static_cast<int64_t>(rows.ids.size()), dim});
@@ -106,7 +118,7 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table,
   }
   const int64_t dim = table.proto().dim();
   Tensor rows(kFloat32, Shape{static_cast<int64_t>(unique.size()), dim});
-  MU_RETURN_IF_ERROR(impl_->WithServers([&] {
+  MU_RETURN_IF_ERROR(impl_->Reading([&] {
     PsSession session(impl_->servers.client(),
                       {.context = impl_->runtime->Context(), .function = 0, .read_only = true});
     return PullInPieces(&session, RowsRead{table.proto().id(), unique, rows.data<float>()},

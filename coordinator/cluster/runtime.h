@@ -173,6 +173,9 @@ class Runtime {
   // Waits until the servers have all that was created, and serve. DEADLINE_EXCEEDED if not all have
   // come at the start.
   absl::Status EnsureServers();
+  // The same, and if all of training has finished, waits while functions run again since servers
+  // were lost. Returns the generation of the servers' state.
+  absl::StatusOr<uint64_t> EnsureWhole();
   // Waits while functions that have finished are being repeated. FAILED_PRECONDITION if there are
   // others of training. Those of groups are no matter: a load waits for them.
   absl::Status WaitForRepeats();
@@ -359,6 +362,7 @@ class Runtime {
   static Loop::Turn TurnOf(GroupId group, Turn turn);
   // Makes the attempt on the loop, again while it waits for functions that are repeated. Its error.
   absl::Status AfterRepeats(const std::function<Permission()>& attempt);
+  absl::StatusOr<uint64_t> EnsureReady(bool after_repeats);
   bool TryJoin(GroupId group, absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Want(ServerTask task, const std::shared_ptr<TaskState>& state)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);

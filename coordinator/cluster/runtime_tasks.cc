@@ -40,6 +40,7 @@ void Runtime::Do(action::TaskDone& a) {
   if (task.empty()) return;
   const std::shared_ptr<TaskState> state = task.mapped();
   state->status = a.status;
+  state->generation = catalog_.routing().generation();
   if (a.status.ok() && state->point != nullptr && state->point->resumes) {
     // The job goes on where it was.
     const pb::JobPositionProto& position = state->manifest.position();
@@ -67,19 +68,24 @@ void Runtime::Do(action::TaskDone& a) {
   });
 }
 
-absl::Status Runtime::EnsureServers() {
+absl::Status Runtime::EnsureServers() { return EnsureReady(/*after_repeats=*/false).status(); }
+
+absl::StatusOr<uint64_t> Runtime::EnsureWhole() { return EnsureReady(/*after_repeats=*/true); }
+
+absl::StatusOr<uint64_t> Runtime::EnsureReady(bool after_repeats) {
   const auto state = std::make_shared<TaskState>();
   // In one job: a server that is lost before is missed here, one that is lost later ends the task.
   const auto ask = [&] {
     loop_.AssertHeld();
     const bool there = core_.membership().Count(pb::ROLE_PSSERVER) >= options_.servers;
     const bool may_ask = there || core_.servers_configured() || !core_.ended().ok();
-    if (may_ask) Want({.kind = ServerTask::Kind::kReady}, state);
+    if (may_ask) Want({.kind = ServerTask::Kind::kReady, .after_repeats = after_repeats}, state);
     return may_ask;
   };
   while (!loop_.Ask(ask))
     MU_RETURN_IF_ERROR(WaitFor(pb::ROLE_PSSERVER, options_.servers, options_.start_timeout));
-  return EndOf(state);
+  MU_RETURN_IF_ERROR(EndOf(state));
+  return state->generation;
 }
 
 absl::Status Runtime::PrepareResume(TaskState* state, std::vector<ResumePoint::Data> data) {

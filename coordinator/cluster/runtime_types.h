@@ -40,6 +40,7 @@ struct TaskState {
 
   bool done = false;
   absl::Status status;
+  uint64_t generation = 0;  // of the servers' state, when it was done
 };
 
 // A checkpoint that a group of functions reads.

@@ -335,6 +335,7 @@ class Core {
   void DoTasks();
   void AnswerReady();  // who waits for no more than that
   bool MayBegin(const Task& task) const;
+  bool WaitsForRepeats(const Task& task) const;
   void Begin(TaskId id, Task* task);
   void Configure();
   bool RepeatAssignment();
@@ -405,7 +406,6 @@ class Core {
   Cancellation cancellation_;
   absl::Status ended_;
   bool closed_ = false, dismissed_ = false;  // dismissed: daemons are to end
-
   bool recovery_enabled_ = false;
   Recovery recovery_{Recovery::Options{}};
   std::optional<Generation> configured_;  // servers have their parameters, first in this generation

@@ -47,8 +47,8 @@ void Core::On(event::Schedule& e) {
   work.updates = work.trains && recovery_enabled_;
   if (work.updates) trained_on_.insert(work.dataset);
   if (!recovery_enabled_) queue_.ForgetKept();
-  nothing_more_ = false;
-  Do(action::Scheduled{queue_.Schedule(std::move(e.work))});
+  if (work.trains) nothing_more_ = false;
+  Do(action::Scheduled{queue_.Schedule(std::move(work))});
   dispatch_ = true;
 }
 

@@ -93,7 +93,8 @@ void Core::AnswerReady() {
     return;
   for (auto it = tasks_.begin(); it != tasks_.end();) {
     const auto& [id, task] = *it++;  // it may go
-    if (task.what.kind == ServerTask::Kind::kReady) Answer(id, absl::OkStatus());
+    if (task.what.kind == ServerTask::Kind::kReady && !WaitsForRepeats(task))
+      Answer(id, absl::OkStatus());
   }
 }
 
@@ -145,15 +146,27 @@ bool Core::MayBegin(const Task& task) const {
     case ServerTask::Kind::kAssign:
       // What it waits for is a checkpoint, which must not wait for it. Servers take the oldest one
       // however full they are (Ledger), and only its end makes room.
-      return !updates_paused() || task.place == queue_.low_water();
+      return (!updates_paused() || task.place == queue_.low_water()) && !WaitsForRepeats(task);
     case ServerTask::Kind::kLoad:
       // Those of groups that read the current values would read some of these and some of those.
       return queue_.unfinished() == 0 && queue_.unfinished_in_groups() == 0;
     case ServerTask::Kind::kSave:
       // An assignment that is still to be repeated has no place in a position.
-      return whole();
+      return whole() && !WaitsForRepeats(task);
   }
   return false;
+}
+
+// What a lost server took with it is made again from functions that had finished. For the program
+// they were done before it asked for this.
+bool Core::WaitsForRepeats(const Task& task) const {
+  if (task.what.kind == ServerTask::Kind::kAssign) {
+    // A round may have to be filled by functions that are scheduled after this.
+    if (queue_.rounds().on() && queue_.IsAwaited()) return false;
+    return queue_.IsRepeating(queue_.AssignmentOpen(task.place) ? task.place : queue_.next_id());
+  }
+  // While others run, no moment is asked for.
+  return task.what.after_repeats && !queue_.IsAwaited() && queue_.IsRepeating(queue_.next_id());
 }
 
 void Core::Begin(TaskId id, Task* task) {

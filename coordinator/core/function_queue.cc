@@ -135,6 +135,7 @@ bool FunctionQueue::StartNext(GroupId group, Dispatching* dispatching) {
   const auto it = functions_.find(*queue.begin());
   Function& function = it->second;
   if (function.work.assignment != nullptr) return false;  // nothing overtakes it
+  if (WaitsForRepeats(it->first, function)) return false;
   if (dispatching->open != nullptr && !dispatching->open(function.work)) return false;
   if (dispatching->held != nullptr && function.work.updates &&
       dispatching->held(it->first, function.bound))

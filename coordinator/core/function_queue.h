@@ -211,6 +211,8 @@ class FunctionQueue {
   std::optional<FunctionId> NextAssignment() const;
   void AssignmentDone(FunctionId id);
   bool HasAssignments() const { return assignments_ > 0; }  // to be repeated, now or later
+  // Whether a function or an assignment below this id that had finished is being repeated.
+  bool IsRepeating(FunctionId before) const;
 
   // What the cuts of a checkpoint may contain in part or not at all; what had finished before is
   // whole in every cut.
@@ -360,6 +362,9 @@ class FunctionQueue {
   void ForgetRound();
   // More than the bound lies between its last step and the oldest one of others without a result.
   bool TooFarAhead(FunctionId id, const Function& function) const;
+  // What only reads the current values sees what had finished before it, also while that is
+  // repeated.
+  bool WaitsForRepeats(FunctionId id, const Function& function) const;
   uint64_t VersionFor(const FunctionWork& work) const {
     return std::max(work.needs_version, least_version_);
   }

@@ -213,4 +213,25 @@ void FunctionQueue::AssignmentDone(FunctionId id) {
   functions_.erase(it);
 }
 
+bool FunctionQueue::IsRepeating(FunctionId before) const {
+  if (unfinished() == awaited_) return false;
+  // Repeats are the oldest, so this looks at few.
+  for (const auto& [id, function] : functions_) {
+    if (id >= before || IsInGroup(id)) return false;
+    if (!function.awaited()) return true;
+  }
+  return false;
+}
+
+bool FunctionQueue::WaitsForRepeats(FunctionId id, const Function& function) const {
+  if (function.work.updates || function.work.view != ViewId()) return false;
+  // Beside training a group reads what is there.
+  if (IsInGroup(id) && (rules_.on() || IsAwaited())) return false;
+  if (!IsRepeating(id)) return false;
+  // A round that is repeated may have to be filled by what comes after this function.
+  return !rules_.on() ||
+         std::none_of(functions_.begin(), functions_.lower_bound(id),
+                      [](const auto& f) { return f.second.awaited() && f.second.work.updates; });
+}
+
 }  // namespace mu

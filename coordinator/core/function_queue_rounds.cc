@@ -55,11 +55,12 @@ bool FunctionQueue::NothingCanJoin(bool nothing_more) const {
   if (contributed_.empty() || RunningContributions() > 0) return false;
   const auto first = std::find_if(queued_.begin(), queued_.end(), [this](FunctionId id) {
     const Function& function = functions_.at(id);
-    return function.work.assignment != nullptr || Contributes(function);
+    return function.work.assignment != nullptr || Contributes(function) ||
+           WaitsForRepeats(id, function);
   });
   if (first == queued_.end()) return nothing_more;
   const Function& function = functions_.at(*first);
-  if (function.work.assignment != nullptr) return true;
+  if (!Contributes(function)) return true;  // nothing overtakes it
   return rules_.one_lease() && function.bound && NextLease(function) != round_lease_;
 }
 

@@ -35,6 +35,9 @@ struct ServerTask {
   // kAssign: while updates pause (update_pause.h), for checkpoints are taken that make room. False:
   // only once the job has begun, see Core::RoomToAssign.
   bool waits_for_room = true;
+  // kReady, kSave: also what has finished is on the servers, if all of training has. An assignment
+  // comes after what has finished in any case.
+  bool after_repeats = false;
   CheckpointNumber loaded;                   // kLoad: the number that the manifest says
   std::shared_ptr<const ResumePoint> point;  // kLoad: where the job stood
 };

@@ -137,6 +137,62 @@ TEST(Conformance, NewValuesOfStepsSurviveAServer) {
   }
 }
 
+// A server is lost after Join, and what reads, assigns or saves comes before its steps ran again.
+TEST(Conformance, WhatFollowsJoinSeesAllOfTrainingThoughAServerIsLost) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, OnRequest(cluster->directory() + "/checkpoints"));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable steps,
+      c.CreateVariable({.name = "steps", .shape = {}, .dtype = kInt64, .trainable = false}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable other,
+                          c.CreateVariable({.name = "other", .shape = {8, 1}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function step, c.DefineFunction("step", [&](FunctionBuilder&) {
+    AssignAdd(steps, 1);
+    AssignAdd(other, ConstantTensor(Tensor::Of<float>({8, 1}, {1, 1, 1, 1, 1, 1, 1, 1})));
+  }));
+  MU_ASSERT_OK_AND_ASSIGN(const Function look, c.DefineFunction("look", [&](FunctionBuilder& f) {
+    f.Return("steps", Read(steps));
+  }));
+  constexpr int64_t kSteps = 1000;
+  for (int i = 0; i < 20; ++i) c.Schedule(step, {.steps = kSteps / 20});
+  MU_ASSERT_OK(c.Join());
+  size_t lost = 0;
+  const auto lose = [&](int server) {
+    ++lost;
+    cluster->KillServer(server);
+    MU_ASSERT_OK(cluster->StartServer(server));
+  };
+  const auto read = [&]() -> int64_t {
+    const absl::StatusOr<Tensor> value = c.Read(steps);
+    MU_EXPECT_OK(value.status());
+    return value.ok() ? value->data<int64_t>()[0] : -1;
+  };
+  const std::string saved = cluster->directory() + "/saved";
+  for (const int server : {0, 1}) {
+    lose(server);
+    EXPECT_EQ(read(), kSteps);
+    lose(server);
+    const RemoteValue looked = c.Schedule(look);
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionResult seen, looked.Fetch());
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor value, seen.Get(0, "steps"));
+    EXPECT_EQ(value.data<int64_t>()[0], kSteps);
+    lose(server);
+    MU_ASSERT_OK(c.Save(saved, {}, {.replace = true}));
+    MU_ASSERT_OK(c.Restore(saved));
+    EXPECT_EQ(read(), kSteps);
+  }
+  c.Schedule(step, {.steps = kSteps});
+  MU_ASSERT_OK(c.Join());
+  EXPECT_EQ(read(), 2 * kSteps);
+  for (const int server : {0, 1}) {
+    lose(server);
+    testing::WaitWhile([&] { return c.Stats().failures.size() < lost; });
+    MU_ASSERT_OK(c.Assign(steps, Tensor::Scalar(int64_t{server})));
+    EXPECT_EQ(read(), server);
+  }
+}
+
 // Each step takes the sum of its x from every weight, as a gradient of which servers know the
 // factors only: whole numbers, so that one that is lost or applied twice shows.
 TEST(Conformance, ProductsOnServersAreTrainedOnceWhateverDies) {

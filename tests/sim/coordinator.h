@@ -114,6 +114,7 @@ class Coordinator final : public Process {
   void Do(action::CheckpointBad& a) { bad_.insert(FolderOf(a.task, a.point)); }
   void Do(action::Load& a);
   void Do(action::UseRouting&);
+  void Do(action::Serving&);
   void Do(action::InterruptServers&);
   void Do(action::Save& a);
   void Do(action::WriteManifest& a);
@@ -259,7 +260,7 @@ class Coordinator final : public Process {
 
   bool beginning_ = true;  // the program has not continued its job yet
   TaskId last_task_;
-  TaskId beginning_task_, save_task_, assign_task_, restore_task_;  // 0: none
+  TaskId beginning_task_, save_task_, assign_task_, restore_task_, read_task_;  // 0: none
   std::optional<ResumeSearch> search_;
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then

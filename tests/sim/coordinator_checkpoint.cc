@@ -17,6 +17,12 @@ void Coordinator::Ask(TaskId* task, ServerTask what) {
 void Coordinator::Do(action::TaskDone& a) {
   if (a.task == save_task_) save_task_ = TaskId();
   if (a.task == assign_task_) assign_task_ = TaskId();
+  if (a.task == read_task_) {
+    read_task_ = TaskId();
+    const FunctionQueue& queue = core_.queue();
+    if (a.status.ok() && !queue.IsAwaited() && queue.IsRepeating(queue.next_id()))
+      cluster_->truth().Fail("values are read that functions are still to make again");
+  }
   if (a.task == restore_task_) {
     restore_task_ = TaskId();
     if (a.status.ok()) ValuesRestored();
@@ -32,6 +38,12 @@ void Coordinator::Do(action::TaskDone& a) {
     if (checkpoint.committed) complete.push_back(absl::StrCat(folder));
   }
   Continue(search_->Listed(complete));
+}
+
+// The program reads values whenever servers have lost some.
+void Coordinator::Do(action::Serving&) {
+  if (!beginning_ && !ended() && read_task_ == TaskId())
+    Ask(&read_task_, {.kind = ServerTask::Kind::kReady, .after_repeats = true});
 }
 
 void Coordinator::Continue(ResumeSearch::Next next) {

@@ -208,7 +208,8 @@ void Coordinator::ValuesRestored() {
 void Coordinator::CheckDone() {
   const FunctionQueue& queue = core_.queue();
   const bool all = AllScheduled() && !Joins() && queue.unfinished() == 0 &&
-                   assign_task_ == TaskId() && restore_task_ == TaskId() && EvaluationsDone();
+                   assign_task_ == TaskId() && restore_task_ == TaskId() &&
+                   read_task_ == TaskId() && EvaluationsDone();
   // Checkpoints cover everything, so that nothing is kept for a restore to an older one; then
   // heartbeats carry the low-water mark to the servers.
   if (all && queue.kept() > 0) TakeCheckpoint();

@@ -196,6 +196,21 @@ TEST_F(RepeatsTest, WhoeverChangesTheRoundsWaitsForNoFullRound) {
   EXPECT_EQ(runtime_->rounds().replicas, 3u);
 }
 
+TEST_F(RepeatsTest, WhoeverReadsWaitsForNoFullRound) {
+  RepeatInRounds();
+  MU_EXPECT_OK(runtime_->EnsureWhole().status());
+  EXPECT_EQ(runtime_->Stats().rounds.small, 2u);
+}
+
+TEST_F(RepeatsTest, AFunctionThatOnlyReadsWaitsForNoFullRound) {
+  RepeatInRounds();
+  const RemoteValue read = runtime_->Schedule(
+      {.fingerprint = Fingerprint(5), .steps = 1, .needs_version = 1, .trains = false}, {"x"});
+  FinishRunOf(read);
+  MU_EXPECT_OK(read.Fetch());
+  EXPECT_EQ(runtime_->Stats().rounds.small, 2u);
+}
+
 TEST_F(RepeatsTest, ARecoveryIsInTheTrace) {
   telemetry_.SetTracing(true);
   StartWithServer(1);

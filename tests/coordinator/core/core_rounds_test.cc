@@ -35,6 +35,17 @@ TEST_F(CoreRounds, AStepIsFinishedWhenItsRoundIsCommitted) {
   EXPECT_EQ(d_.core.rounds().contributions, 2u);
 }
 
+// Whoever joins has said so once, and another thread schedules an evaluation meanwhile.
+TEST_F(CoreRounds, AFunctionThatOnlyReadsPromisesNoContribution) {
+  Serve(2, {.replicas = 2}, /*functions=*/1);
+  EXPECT_EQ(d_.Step(event::NothingMore{}), "");
+  FunctionWork read;
+  read.name = "read";
+  read.fingerprint = Fingerprint(6);
+  EXPECT_EQ(d_.Step(event::Schedule{std::move(read)}), "scheduled 2; start 2 on 1 from 0");
+  EXPECT_EQ(Result(1, 0), "keep 1; commit 1: 1 (1)");
+}
+
 // Servers average by these weights. What reads no records has 1, whatever its result says.
 TEST_F(CoreRounds, AContributionWeighsAsMuchAsItsBatchHasRecords) {
   Serve(3, {.replicas = 3});

@@ -1,0 +1,87 @@
+// What waits for functions that had finished and run again, because a server was lost.
+#include "tests/coordinator/core/core_driver.h"
+
+namespace mu {
+namespace {
+
+using testing::CoreDriver;
+using Kind = ServerTask::Kind;
+
+class CoreRepeatsTest : public ::testing::Test {
+ protected:
+  // Function 1 had finished when the only server was lost.
+  CoreRepeatsTest() {
+    d_.Serve(1);
+    d_.Schedule();
+    d_.Result(1, 0);
+    d_.Ended(1);
+    d_.Step(event::DaemonDied{100});
+    d_.Join(pb::ROLE_PSSERVER, 200, 0);
+    d_.Routing(2, 2);
+    d_.Installed(0, 10);
+    EXPECT_EQ(d_.Restored(2), "use routing; serve in 2; start 1 on 0 from 0");
+  }
+  // Function 1 ends once more.
+  std::string Repeated() {
+    EXPECT_EQ(d_.Result(1, 0), "");
+    return d_.Ended(1);
+  }
+  std::string Read() {
+    FunctionWork work;
+    work.name = "read";
+    work.fingerprint = Fingerprint(6);
+    return d_.Step(event::Schedule{std::move(work)});
+  }
+  static ServerTask Assign() {
+    return {.kind = Kind::kAssign, .assignment = std::make_shared<Assignment>()};
+  }
+
+  CoreDriver d_;
+};
+
+TEST_F(CoreRepeatsTest, WhoReadsAfterTrainingWaits) {
+  EXPECT_EQ(d_.Want(8, {.kind = Kind::kReady, .after_repeats = true}), "");
+  EXPECT_EQ(d_.Want(9, {.kind = Kind::kReady}), "done 9 OK");
+  EXPECT_EQ(Repeated(), "finish 1 OK; done 8 OK");
+}
+
+TEST_F(CoreRepeatsTest, WhoReadsBesideTrainingDoesNotWait) {
+  EXPECT_EQ(d_.Schedule(), "scheduled 2; start 2 on 0 from 0");
+  EXPECT_EQ(d_.Want(8, {.kind = Kind::kReady, .after_repeats = true}), "done 8 OK");
+}
+
+TEST_F(CoreRepeatsTest, WhatIsSavedAfterTrainingIsWhole) {
+  EXPECT_EQ(d_.Want(8, {.kind = Kind::kSave, .after_repeats = true}), "");
+  EXPECT_EQ(Repeated(), "finish 1 OK; save 1");
+}
+
+TEST_F(CoreRepeatsTest, ACheckpointThatSaysWhatItLacksDoesNotWait) {
+  EXPECT_EQ(d_.Want(8, {.kind = Kind::kSave, .after_repeats = true}), "");
+  EXPECT_EQ(d_.Want(9, {.kind = Kind::kSave}), "save 1") << "it makes room for what is repeated";
+}
+
+TEST_F(CoreRepeatsTest, AnAssignmentComesAfterWhatHadFinished) {
+  EXPECT_EQ(d_.Schedule(), "scheduled 2; start 2 on 0 from 0");
+  EXPECT_EQ(d_.Want(8, Assign()), "");
+  EXPECT_EQ(Repeated(), "finish 1 OK; assign 3") << "function 2 had not";
+}
+
+TEST_F(CoreRepeatsTest, WhatOnlyReadsStartsAfterWhatHadFinished) {
+  EXPECT_EQ(Read(), "scheduled 2");
+  EXPECT_EQ(d_.Schedule(), "scheduled 3") << "nothing overtakes it";
+  EXPECT_EQ(Repeated(), "finish 1 OK; start 2 on 0 from 0; start 3 on 0 from 0");
+}
+
+TEST_F(CoreRepeatsTest, AGroupThatReadsCurrentValuesWaitsIfAllOfTrainingHasFinished) {
+  d_.Step(event::GroupMade{GroupId(1), ViewId()});
+  FunctionWork work;
+  work.name = "read";
+  work.fingerprint = Fingerprint(6);
+  work.group = GroupId(1);
+  const std::string scheduled = d_.Step(event::Schedule{work});
+  EXPECT_THAT(scheduled, ::testing::Not(::testing::HasSubstr("start"))) << scheduled;
+  EXPECT_THAT(Repeated(), ::testing::HasSubstr("start"));
+}
+
+}  // namespace
+}  // namespace mu
