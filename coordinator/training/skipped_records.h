@@ -13,6 +13,13 @@
 
 namespace mu {
 
+// An evaluation has read no record of the data set `data`. `bad`: what is known of those that were
+// left out; empty: nothing.
+inline absl::Status NoGoodRecord(const std::string& data, const std::string& bad = "") {
+  return absl::InvalidArgumentError(
+      absl::StrCat(data, " has no good record", bad.empty() ? "" : ": ", bad));
+}
+
 // Of one coordinator, which counts all that it has read.
 class SkippedRecords {
  public:
@@ -24,13 +31,11 @@ class SkippedRecords {
   absl::StatusOr<std::string> After(const Evaluation& evaluation, const RuntimeStats& stats,
                                     const std::string& data) {
     std::string bad;
+    const char* first = told_ == 0 ? "the first is " : "the first of this run is ";
     if (const uint64_t more = stats.bad_records - std::exchange(told_, stats.bad_records))
-      bad = absl::StrCat(more, " were left out (on_bad_record: skip), the first is ",
+      bad = absl::StrCat(more, " were left out (on_bad_record: skip), ", first,
                          stats.first_bad_record);
-    if (evaluation.examples == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(data, " has no good record", bad.empty() ? "" : ": ", bad));
-    }
+    if (evaluation.examples == 0) return NoGoodRecord(data, bad);
     return bad.empty() ? bad : absl::StrCat("of the records of ", data, ", ", bad);
   }
 

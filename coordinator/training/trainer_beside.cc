@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "common/env/file.h"
+#include "coordinator/training/skipped_records.h"
 
 namespace mu {
 namespace {
@@ -50,11 +51,18 @@ Trainer::MeasuringOf(const std::string& directory) {
     };
   }
   MU_ASSIGN_OR_RETURN(FunctionGroup group, coordinator_->CreateGroup({.checkpoint = directory}));
-  return [this, group = std::move(group)](const std::atomic<int>* stop) {
-    // A round waits for the function that a contributor is at.
-    const uint32_t steps = rounds_ ? 1 : ForEachBatchOptions().steps_per_function;
-    return MeasureIn({.steps_per_function = steps, .group = group, .stop = stop}, nullptr);
-  };
+  return
+      [this, group = std::move(group)](const std::atomic<int>* stop) -> absl::StatusOr<Measured> {
+        // A round waits for the function that a contributor is at.
+        const uint32_t steps = rounds_ ? 1 : ForEachBatchOptions().steps_per_function;
+        MU_ASSIGN_OR_RETURN(
+            Measured measured,
+            MeasureIn({.steps_per_function = steps, .group = group, .stop = stop}, nullptr));
+        // Those that were left out cannot be told from training's.
+        if (measured.evaluation.examples == 0)
+          return NoGoodRecord(options_.evaluation->data.proto().name());
+        return measured;
+      };
 }
 
 absl::Status Trainer::GoOnBeside() {

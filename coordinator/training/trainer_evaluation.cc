@@ -11,6 +11,7 @@
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/training/join_with_looks.h"
+#include "coordinator/training/skipped_records.h"
 #include "coordinator/training/trainer.h"
 
 namespace mu {
@@ -141,7 +142,11 @@ bool Trainer::StillHolds(const Evaluation& last) const {
 absl::StatusOr<Evaluation> Trainer::EvaluateStill(std::string checkpoint) {
   while (true) {
     const size_t lost = ServersLost();
+    SkippedRecords skipped(coordinator_->Stats().bad_records);
     MU_ASSIGN_OR_RETURN(Evaluation evaluation, Measure(/*cancel=*/false, stop_));
+    MU_RETURN_IF_ERROR(
+        skipped.After(evaluation, coordinator_->Stats(), options_.evaluation->data.proto().name())
+            .status());
     evaluation.checkpoint = checkpoint;
     measured_after_ = lost;
     if (!checkpoint.empty() || ServersLost() == lost) return evaluation;
