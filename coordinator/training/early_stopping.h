@@ -35,6 +35,7 @@ struct EarlyStoppingState {
   uint64_t best_steps = 0;                                 // of the job
   std::string best_checkpoint;  // with the values of then; empty: none was taken
   uint32_t waits = 0;           // evaluations since then
+  uint64_t seen_steps = 0;      // of the job, after which the last evaluation was observed
 };
 
 class EarlyStopping {
@@ -53,6 +54,7 @@ class EarlyStopping {
     } else {
       ++state_.waits;
     }
+    state_.seen_steps = steps;
     return improved;
   }
   bool stopped() const { return state_.waits >= std::max<uint32_t>(1, options_.patience); }

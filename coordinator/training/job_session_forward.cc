@@ -53,6 +53,8 @@ std::string WorseEndOf(const pb::JobProto& job, const Trainer& trainer, const Ru
   const bool restores =
       stops && (!job.early_stopping().has_restore_best() || job.early_stopping().restore_best());
   if (restores || job.checkpoint().has_keep_best()) return "";
+  // They are not those of the last step, as a warning says already.
+  if (trainer.history().brought_back().has_value()) return "";
   const absl::StatusOr<std::vector<std::string>> metrics = trainer.Metrics();
   if (!metrics.ok() || metrics->empty()) return "";
   last.steps = report.steps;

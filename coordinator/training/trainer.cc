@@ -180,9 +180,7 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
   trained_steps_ = restored_.manifest.position().steps();
   trained_since_ = false;
   history_ = TrainingHistory::Parse(restored_.user_state);
-  // What the checkpoint lacks runs again, also of what was evaluated.
   measured_after_.reset();
-  if (restored_.manifest.position().functions().empty()) measured_after_ = ServersLost();
   return absl::OkStatus();
 }
 
@@ -242,10 +240,17 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
   }
   FitResult result;
   if (stopping_.has_value() && stopping_->stopped()) loop.epochs = 0;  // only the end is left
+  // Forgotten with the first result. Where functions wait, training has gone on from them before.
+  const pb::JobPositionProto& position = restored_.manifest.position();
+  const uint64_t values = StepsOfValues(position.steps());
+  bool goes_on_from_best =
+      has_restored_ && position.functions().empty() && values < position.steps();
   absl::StatusOr<TrainResult> trained =
-      mu::Train(*coordinator_, options_.step, options_.data, loop, [this](const TrainEvent& event) {
+      mu::Train(*coordinator_, options_.step, options_.data, loop, [&](const TrainEvent& event) {
         trained_steps_ = event.steps;
         trained_since_ = true;
+        if (goes_on_from_best) WarnThatItGoesOnFrom(values, position.steps());
+        goes_on_from_best = false;
         if (options_.callbacks.on_step) options_.callbacks.on_step(event);
       });
   if (trained.ok()) {
@@ -281,25 +286,27 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
 // Training has come to its end.
 absl::Status Trainer::Finish(FitResult* result) {
   const EvaluationPoint& end = result->train.end;
-  const auto evaluated = [&] {
-    return !history_.evaluations().empty() && history_.evaluations().back().steps == end.steps;
-  };
+  const uint64_t steps = StepsOfValues(end.steps);
   // Where evaluations beside training have stopped it, it has gone on for some steps since: they
   // are not what was decided upon.
   const bool decided = stopping_.has_value() && stopping_->stopped();
-  if (DependsOnEvaluation() && !decided && !evaluated() && end.steps > 0) {
+  if (DependsOnEvaluation() && !decided && steps == end.steps && end.steps > 0 &&
+      !MeasuredHere(end.steps).has_value()) {
     MU_RETURN_IF_ERROR(EvaluateAt(end).status());
     MU_RETURN_IF_ERROR(TakeBeside(/*wait=*/true).status());
     coordinator_->SetUserState(history_.ToString());
-    if (!evaluated()) {  // a stop came before its end
+    if (!MeasuredHere(end.steps).has_value()) {  // a stop came before its end
       result->train.stopped = true;
       return absl::OkStatus();
     }
   }
+  if (!evaluates_current_) result->last = MeasuredHere(steps);
   // A server that is lost makes steps run again while the current values are read.
-  if (evaluated() && !evaluates_current_ && StillHolds(history_.evaluations().back()))
-    result->last = history_.evaluations().back();
-  return RestoreBest(result);
+  if (result->last.has_value() && !StillHolds(*result->last)) result->last.reset();
+  MU_RETURN_IF_ERROR(RestoreBest(result));
+  const bool asked_for = result->restored_best || result->train.stopped;
+  if (steps != end.steps && !asked_for) WarnThatItEndsWith(steps, end.steps);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Trainer::Save(const std::function<bool()>& look) {

@@ -152,8 +152,10 @@ struct FitResult {
   std::optional<EarlyStoppingState> early_stopping;  // folders' names are those of PathOf
   bool stopped_early = false;
   std::vector<BestCheckpoint> best;  // of keep_best, the best first
-  // Of the values that the servers have now, if they have been evaluated: not beside training with
-  // EvaluatedValues::kCurrent. See Trainer::StillHolds.
+  // Of the values that the servers have now, if this trainer has evaluated them: not beside
+  // training with EvaluatedValues::kCurrent, and not an earlier process of the job, whose
+  // evaluation may have been of other data or by other metrics. Else call Evaluate. See
+  // Trainer::StillHolds.
   std::optional<Evaluation> last;
   // These are those of the best evaluation, not of the last step. False with a warning where its
   // checkpoint is gone or damaged by then.
@@ -170,13 +172,14 @@ class Trainer {
   ~Trainer();  // ends checkpoints
 
   // Trains; evaluates whenever it is due, and once more at the end if early stopping or keep_best
-  // want it (unless an evaluation beside training has stopped it). Before each evaluation that may
-  // become the best one a checkpoint is taken, so what is evaluated is what can be restored, also
-  // where a server is lost meanwhile. An evaluation that fails is a warning, and training goes on,
-  // unless fail_on_evaluation_error is set, or early stopping or keep_best depend on it. Then Fit
-  // takes a checkpoint of what was trained and ends with the evaluation's error. Whoever goes on
-  // with the job evaluates the same values again (of kCurrent, those of then), unless training
-  // stood still for one by time. FAILED_PRECONDITION and INVALID_ARGUMENT as Train,
+  // want it (unless an evaluation beside training has stopped it). A job that is continued at its
+  // end is evaluated there again, which counts once. Before each evaluation that may become the
+  // best one a checkpoint is taken, so what is evaluated is what can be restored, also where a
+  // server is lost meanwhile. An evaluation that fails, or finds no good record, is a warning, and
+  // training goes on, unless fail_on_evaluation_error is set, or early stopping or keep_best depend
+  // on it. Then Fit takes a checkpoint of what was trained and ends with the evaluation's error.
+  // Whoever goes on with the job evaluates the same values again (of kCurrent, those of then),
+  // unless training stood still for one by time. FAILED_PRECONDITION and INVALID_ARGUMENT as Train,
   // and for options that do not go together; FAILED_PRECONDITION also where the folder holds
   // checkpoints that the job would continue from and functions that only read, such as an
   // evaluation's, were scheduled before. One that changes variables or tables has begun the job:
@@ -280,6 +283,17 @@ class Trainer {
   void MarkRunAs(RunStatus status);
   absl::Status Finish(FitResult* result);
   absl::Status RestoreBest(FitResult* result);
+  // How many steps the servers' values have seen, where training has ended after so many: fewer if
+  // the best ones were brought back.
+  uint64_t StepsOfValues(uint64_t end_steps) const {
+    return history_.brought_back().has_value() ? history_.brought_back()->steps : end_steps;
+  }
+  // The evaluation after so many steps, if this trainer has made it.
+  std::optional<Evaluation> MeasuredHere(uint64_t steps) const;
+  // The best values that an earlier process has brought back, so many steps behind the place in the
+  // data: training goes on from them, or ends with them though nothing asks for it any more.
+  void WarnThatItGoesOnFrom(uint64_t steps, uint64_t end_steps);
+  void WarnThatItEndsWith(uint64_t steps, uint64_t end_steps);
   // Marks what is to stay, `candidate` as well, and takes the marks from what is not. What the
   // newest checkpoint names stays until a newer one does not.
   void MarkBest(const std::string& candidate);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status.h"
@@ -83,18 +84,27 @@ absl::StatusOr<bool> Trainer::Record(const EvaluationPoint& point,
   }
   evaluated->steps = point.steps;
   evaluated->epoch = point.epoch;
+  evaluated->measured_here = true;
   const auto value = [&](const std::string& metric) {
     const auto it = evaluated->metrics.find(metric);
     return it != evaluated->metrics.end() ? it->second : std::nan("");
   };
+  // At the end of a job that is continued there, they may know these steps from an earlier process.
   if (best_.has_value()) {
-    best_->Offer({evaluated->checkpoint, value(best_->options().metric), point.steps});
+    const auto known = [&](const BestCheckpoint& best) { return best.steps == point.steps; };
+    if (!absl::c_any_of(best_->best(), known))
+      best_->Offer({evaluated->checkpoint, value(best_->options().metric), point.steps});
     evaluated->best_so_far = !best_->best().empty() && best_->best()[0].steps == point.steps;
     history_.SetBest(*best_);
   }
   if (stopping_.has_value()) {
-    evaluated->best_so_far =
-        stopping_->Observe(value(stopping_->options().metric), point.steps, evaluated->checkpoint);
+    const EarlyStoppingState& state = stopping_->state();
+    if (point.steps == state.seen_steps) {
+      evaluated->best_so_far = std::isfinite(state.best) && state.best_steps == point.steps;
+    } else {
+      evaluated->best_so_far = stopping_->Observe(value(stopping_->options().metric), point.steps,
+                                                  evaluated->checkpoint);
+    }
     history_.SetEarlyStopping(*stopping_);
   }
   history_.AddEvaluation(*evaluated);

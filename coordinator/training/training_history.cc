@@ -32,10 +32,16 @@ TrainingHistory TrainingHistory::Parse(const std::string& text) {
     for (const Json& evaluation : ListOf(past, "evaluations"))
       history.evaluations_.push_back(EvaluationOf(evaluation));
     if (const auto stopping = past.find("early_stopping"); stopping != past.end()) {
-      history.stopping_ = {TextOf(*stopping, "metric"),
-                           {NumberOf(*stopping, "best"), CountOf(*stopping, "best_steps"),
-                            TextOf(*stopping, "best_checkpoint"),
-                            static_cast<uint32_t>(CountOf(*stopping, "waits"))}};
+      history.stopping_ = {
+          TextOf(*stopping, "metric"),
+          {NumberOf(*stopping, "best"), CountOf(*stopping, "best_steps"),
+           TextOf(*stopping, "best_checkpoint"), static_cast<uint32_t>(CountOf(*stopping, "waits")),
+           CountOf(*stopping, "seen_steps")}};
+      // Earlier versions did not say so, and had seen them all.
+      if (!stopping->contains("seen_steps")) {
+        history.stopping_->state.seen_steps =
+            history.evaluations_.empty() ? 0 : history.evaluations_.back().steps;
+      }
     }
     if (const auto best = past.find("keep_best"); best != past.end()) {
       history.best_ = {TextOf(*best, "metric"), {}};
@@ -80,7 +86,8 @@ std::string TrainingHistory::ToString() const {
                                 {"best", NumberToJson(stopping_->state.best)},
                                 {"best_steps", stopping_->state.best_steps},
                                 {"best_checkpoint", stopping_->state.best_checkpoint},
-                                {"waits", stopping_->state.waits}};
+                                {"waits", stopping_->state.waits},
+                                {"seen_steps", stopping_->state.seen_steps}};
     }
     if (best_.has_value()) {
       past["keep_best"] = {{"metric", best_->metric}, {"checkpoints", Json::array()}};
@@ -128,6 +135,8 @@ void TrainingHistory::AddLoss(uint32_t epoch, double loss, uint64_t samples) {
 }
 
 void TrainingHistory::AddEvaluation(Evaluation evaluation) {
+  if (!evaluations_.empty() && evaluations_.back().steps == evaluation.steps)
+    evaluations_.pop_back();
   evaluations_.push_back(std::move(evaluation));
   if (evaluations_.size() > kMostListed) evaluations_.pop_front();
   past_known_ = false;

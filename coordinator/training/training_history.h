@@ -33,6 +33,9 @@ struct Evaluation {
   std::map<std::string, double> metrics;  // by name; NaN: not defined
   bool best_so_far = false;               // by early stopping's metric, else keep_best's
   std::string checkpoint;  // the folder's name, of the one with these values; empty: none was taken
+  // By this trainer, so of the data and by the metrics that it has. Not in checkpoints: an earlier
+  // process of the job may have had others.
+  bool measured_here = false;
 };
 
 // Beside training. It is under way, or was when the job stopped.
@@ -62,6 +65,7 @@ class TrainingHistory {
   // Results of a function of this epoch; also late ones, if the epoch is still listed. What was
   // brought back has been trained further then.
   void AddLoss(uint32_t epoch, double loss, uint64_t samples);
+  // In place of the last one if that is after as many steps.
   void AddEvaluation(Evaluation evaluation);
   // Nullopt: evaluations from now on are not seen by it.
   void SetEarlyStopping(const std::optional<EarlyStopping>& stopping);

@@ -141,7 +141,11 @@ TEST_F(BestThatIsGoneTest, EarlyStoppingIsAddedToEvaluationsWithoutCheckpoints) 
   EXPECT_TRUE(third.stopped_early);
   EXPECT_EQ(third.early_stopping->best_steps, 60u);
   EXPECT_EQ(Sum(), 6 * kSum);
-  EXPECT_THAT(warnings_, SizeIs(1));
+  ASSERT_THAT(warnings_, SizeIs(2));
+  EXPECT_THAT(warnings_[1],
+              AllOf(HasSubstr("training goes on from the values of step 60, "),
+                    HasSubstr("in the data behind step 70: "),
+                    HasSubstr("begin anew in another folder, with the values of that step from ")));
 }
 
 TEST_F(BestThatIsGoneTest, WhatWasKeptAndIsDeletedDoesNotCountAmongTheBest) {

@@ -240,8 +240,25 @@ TEST_F(EvaluationPointsTest, TheLastOneHoldsUntilAServerIsLost) {
   EXPECT_TRUE(trainer.StillHolds(restored)) << "servers went back to these values";
 }
 
-// It is known from the job's checkpoint.
-TEST_F(EvaluationPointsTest, TheLastOneOfAContinuedJobHolds) {
+// Steps run again after the evaluation of the end.
+TEST_F(EvaluationPointsTest, TheLastOneDoesNotHoldIfAServerIsLostBeforeFitEnds) {
+  TrainerOptions options = Options();
+  options.callbacks.on_evaluation = [&](const Evaluation& evaluation) {
+    if (evaluation.steps != 20) return;
+    cluster_->KillServer(1);
+    MU_EXPECT_OK(cluster_->StartServer(1));
+    testing::WaitWhile([&] { return c().Stats().failures.empty(); });
+  };
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}));
+  EXPECT_THAT(result.evaluations, SizeIs(2));
+  EXPECT_FALSE(result.last.has_value());
+  EXPECT_EQ(Sum(), 2 * kSum);
+}
+
+// The process before may have had other data or other metrics.
+TEST_F(EvaluationPointsTest, TheLastOneOfAContinuedJobIsNotThatOfTheProcessBefore) {
   {
     Trainer trainer(&c(), Options());
     MU_ASSERT_OK(trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}).status());
@@ -251,7 +268,8 @@ TEST_F(EvaluationPointsTest, TheLastOneOfAContinuedJobHolds) {
   Trainer trainer(&c(), Options());
   MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
                           trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}));
-  EXPECT_TRUE(result.last.has_value());
+  EXPECT_THAT(result.evaluations, SizeIs(2));
+  EXPECT_FALSE(result.last.has_value());
 }
 
 // Its steps run again since a server was lost, and the checkpoint lacks them.

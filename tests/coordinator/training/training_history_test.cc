@@ -65,6 +65,7 @@ TEST(TrainingHistory, ComesBackAsItWas) {
   EXPECT_EQ(state.best_steps, 10u);
   EXPECT_EQ(state.best_checkpoint, "ckpt-00000001");
   EXPECT_EQ(state.waits, 1u);
+  EXPECT_EQ(state.seen_steps, 20u);
   const auto kept = again.BestWith({.metric = "logloss", .better = Better::kLess}).best();
   ASSERT_THAT(kept, SizeIs(1));
   EXPECT_EQ(kept[0].directory, "ckpt-00000001");
@@ -75,6 +76,32 @@ TEST(TrainingHistory, ComesBackAsItWas) {
   EXPECT_EQ(again.pending()->steps, 30u);
   EXPECT_EQ(again.pending()->epoch, 3u);
   EXPECT_EQ(again.EvaluatedSteps(), 30u);
+}
+
+TEST(TrainingHistory, AnEvaluationOfTheSameStepsTakesThePlaceOfTheLastOne) {
+  TrainingHistory history;
+  history.AddEvaluation(At(10, 0.75, "a"));
+  history.AddEvaluation(At(20, 0.5, "b"));
+  history.ToString();
+  Evaluation again = At(20, 0.8, "c");
+  again.measured_here = true;
+  history.AddEvaluation(again);
+  ASSERT_THAT(history.evaluations(), SizeIs(2));
+  EXPECT_TRUE(history.evaluations()[1].measured_here);
+  const TrainingHistory later = TrainingHistory::Parse(history.ToString());
+  ASSERT_THAT(later.evaluations(), SizeIs(2));
+  EXPECT_EQ(later.evaluations()[0].steps, 10u);
+  EXPECT_EQ(later.evaluations()[1].checkpoint, "c");
+  EXPECT_FALSE(later.evaluations()[1].measured_here) << "another process reads it";
+}
+
+TEST(TrainingHistory, EarlierVersionsHadSeenTheLastEvaluation) {
+  const std::string text =
+      R"(epoch=1 loss_sum=1 loss_weight=2 {"evaluations": [{"steps": 10}, {"steps": 20}], )"
+      R"("early_stopping": {"metric": "auc", "best": 0.5, "best_steps": 10, "waits": 1}})";
+  const EarlyStopping stopping = TrainingHistory::Parse(text).EarlyStoppingWith({.metric = "auc"});
+  EXPECT_EQ(stopping.state().waits, 1u);
+  EXPECT_EQ(stopping.state().seen_steps, 20u);
 }
 
 TEST(TrainingHistory, KnowsWhetherTheCurrentValuesAreEvaluated) {
