@@ -137,5 +137,57 @@ TEST_F(EvaluationErrorCli, EarlyStoppingEndsTrainingWithoutTheKeyToo) {
   EXPECT_THAT(StepsOf(ReportOfRun()["evaluations"]), ElementsAre(100, 200, 300));
 }
 
+// Of which all records are left out; then they are mended.
+TEST_P(EachWayCli, DataWithoutAGoodRecordIsReadAgainOnceItIsMended) {
+  WriteEval(kBad);
+  const std::string job = Job(
+      {{"model:",
+        "  eval: {format: csv, files: [eval.csv], on_bad_record: skip, records: {modulo: 501, "
+        "keep: "
+        "[500]}, columns: [{name: user, kind: id}, {name: item, kind: id}, {name: rating, kind: "
+        "number}]}\nevaluation: {on_error: warn" +
+            std::string(GetParam()) + "}\nmodel:"},
+       {"training: {epochs: 1, batch_size: 32}",
+        "training: {epochs: 3, batch_size: 20, eval_every: {epochs: 1}}"}});
+  ASSERT_EQ(Train(job), 2) << Output();
+  EXPECT_THAT(Output(),
+              HasSubstr("an evaluation failed, training goes on: data.eval has no good record"));
+  const Json failed = ReportOfRun();
+  EXPECT_EQ(failed["steps"], 300);
+  EXPECT_EQ(failed["evaluations"], Json::array()) << "they say nothing of the model";
+  ASSERT_EQ(Train(job), 2) << Output();
+  EXPECT_THAT(Output(), HasSubstr("has no good record")) << "still";
+  WriteEval("1,2,3\n");
+  ASSERT_EQ(Train(job), 0) << Output();
+  const Json report = ReportOfRun();
+  EXPECT_EQ(report["status"], "done");
+  EXPECT_EQ(report["steps"], 300);
+  EXPECT_EQ(report["eval"]["examples"], 1);
+}
+
+// Killed between its end and the note that it is done; then other files and another metric.
+TEST_F(EvaluationErrorCli, AJobThatIsContinuedAtItsEndMeasuresWhatItsFileSaysNow) {
+  WriteEval("");
+  WriteText("other.csv", "user,item,rating\n1,2,3\n3,4,5\n");
+  const std::string job = EvaluatedJob("evaluation: {metrics: [rmse]}");
+  ASSERT_EQ(Train(job), 0) << Output();
+  ASSERT_EQ(ReportOfRun()["eval"]["examples"], 500);
+  Json record = Report(Path("run/job.json"));
+  ASSERT_EQ(record["status"], "done");
+  record["status"] = "running";
+  WriteText("run/job.json", record.dump());
+  ASSERT_EQ(
+      Run({"train", job, "--set=data.eval.files=[" + Path("other.csv") + "]",
+           "--set=evaluation.metrics=[mae]", "--job_dir=" + Path("run"), "--workers=1", "--ps=2"}),
+      0)
+      << Output();
+  EXPECT_THAT(Output(), HasSubstr("it CONTINUES from "));
+  const Json report = ReportOfRun();
+  EXPECT_EQ(report["steps"], 300);
+  EXPECT_EQ(report["eval"]["examples"], 2);
+  EXPECT_TRUE(report["eval"].contains("mae"));
+  EXPECT_FALSE(report["eval"].contains("rmse"));
+}
+
 }  // namespace
 }  // namespace mu
