@@ -34,7 +34,7 @@ def rounds(replicas, backups):
             f"optimizer={{adam: {{learning_rate: {RATE * replicas ** 0.5:.6f}}}}}"]
 
 
-# Name, color and settings of W workers. With one worker the modes are all alike.
+# Name, color and settings of W workers.
 MODES = {
     "async": ("async", "#c62828", lambda workers: ["training.staleness={}"]),
     "inverse": ("async, inverse", "#1565c0", lambda workers: ["training.staleness={discount: inverse}"]),
@@ -178,7 +178,7 @@ def main():
     if known.setdefault("settings", settings) != settings:
         sys.exit(f"{asked.results} is of other settings ({known['settings']}); name another file")
     rows = [(workers, mode) for workers in map(int, asked.workers.split(","))
-            for mode in (modes if workers > 1 else ["async"])]
+            for mode in modes if workers > 1 or mode != "backups"]  # which needs another worker
     results = {row: [] for row in rows}
     # A run that is stopped has some seeds of all modes.
     for seed in asked.seeds.split(","):
