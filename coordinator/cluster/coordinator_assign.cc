@@ -46,20 +46,20 @@ struct Rows {
 }  // namespace
 
 absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) {
-  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
+  MU_RETURN_IF_ERROR(impl_->CheckOwn(variable));
   return impl_->Assign({variable.name(), /*table=*/false, std::nullopt}, value);
 }
 
 absl::Status Coordinator::AssignRows(const Variable& variable, absl::Span<const int64_t> rows,
                                      const Tensor& values) {
-  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
+  MU_RETURN_IF_ERROR(impl_->CheckOwn(variable));
   if (rows.empty()) return absl::OkStatus();
   return impl_->Assign({variable.name(), /*table=*/false, rows}, values);
 }
 
 absl::Status Coordinator::AssignRows(const EmbeddingTable& table, absl::Span<const int64_t> ids,
                                      const Tensor& values) {
-  if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
+  MU_RETURN_IF_ERROR(impl_->CheckOwn(table));
   if (ids.empty()) return absl::OkStatus();
   return impl_->Assign({table.name(), /*table=*/true, ids}, values);
 }

@@ -22,6 +22,10 @@ struct Coordinator::Impl {
   ~Impl();
   absl::Status StartMonitor();
 
+  // INVALID_ARGUMENT for a handle that is empty or that another coordinator gave: what this one has
+  // under its name or id may be larger.
+  absl::Status CheckOwn(const Variable& variable) const;
+  absl::Status CheckOwn(const EmbeddingTable& table) const;
   // Makes a call to the servers, again if they had to be recovered meanwhile.
   absl::Status WithServers(const std::function<absl::Status()>& call);
   // The same for one that reads values. If all of training has finished, they are those that all of

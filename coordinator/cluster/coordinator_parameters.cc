@@ -12,6 +12,38 @@
 #include "coordinator/core/deadlines.h"
 
 namespace mu {
+namespace {
+
+absl::Status NotOwn(absl::string_view what, const std::string& name, absl::string_view creates) {
+  return absl::InvalidArgumentError(absl::StrCat(what, " '", name,
+                                                 "' was not created by this coordinator; use what "
+                                                 "its ",
+                                                 creates, " returned"));
+}
+
+}  // namespace
+
+absl::Status Coordinator::Impl::CheckOwn(const Variable& variable) const {
+  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
+  const pb::RoutingProto created = runtime->Created();
+  for (const pb::VariableProto& own : created.variables()) {
+    if (own.id() == variable.proto().id() && own.name() == variable.name() &&
+        own.dtype() == variable.proto().dtype() && Shape(own.shape()) == variable.shape())
+      return absl::OkStatus();
+  }
+  return NotOwn("variable", variable.name(), "CreateVariable");
+}
+
+absl::Status Coordinator::Impl::CheckOwn(const EmbeddingTable& table) const {
+  if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
+  const pb::RoutingProto created = runtime->Created();
+  for (const pb::TableProto& own : created.tables()) {
+    if (own.id() == table.proto().id() && own.name() == table.name() &&
+        own.rows() == table.proto().rows() && own.dim() == table.proto().dim())
+      return absl::OkStatus();
+  }
+  return NotOwn("table", table.name(), "CreateEmbeddingTable");
+}
 
 absl::Status Coordinator::Impl::WithServers(const std::function<absl::Status()>& call) {
   for (int tries = 0;;) {
@@ -32,7 +64,7 @@ absl::Status Coordinator::Impl::Reading(const std::function<absl::Status()>& cal
 }
 
 absl::StatusOr<Tensor> Coordinator::Read(const Variable& variable) {
-  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
+  MU_RETURN_IF_ERROR(impl_->CheckOwn(variable));
   Tensor value;
   MU_RETURN_IF_ERROR(impl_->Reading([&]() -> absl::Status {
     MU_ASSIGN_OR_RETURN(
@@ -45,7 +77,7 @@ absl::StatusOr<Tensor> Coordinator::Read(const Variable& variable) {
 
 absl::StatusOr<Tensor> Coordinator::ReadRows(const Variable& variable, int64_t first,
                                              int64_t count) {
-  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
+  MU_RETURN_IF_ERROR(impl_->CheckOwn(variable));
   const int64_t rows = variable.shape().rank() == 0 ? 0 : variable.shape()[0];
   if (first < 0 || count < 0 || first > rows || count > rows - first) {
     return absl::OutOfRangeError(absl::StrCat("rows ", first, " to ", first, " + ", count,
@@ -68,7 +100,7 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const Variable& variable, int64_t f
 absl::Status Coordinator::ReadTable(const EmbeddingTable& table,
                                     const std::function<absl::Status(const TableRows&)>& visit,
                                     uint32_t rows_in_piece) {
-  if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
+  MU_RETURN_IF_ERROR(impl_->CheckOwn(table));
   const int64_t dim = table.proto().dim();
   const int64_t most = RowsInPiece(static_cast<uint64_t>(dim) * sizeof(float) + sizeof(int64_t),
                                    impl_->options.piece_bytes);
@@ -109,7 +141,7 @@ absl::StatusOr<std::vector<ParameterInfo>> Coordinator::Variables() {
 
 absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table,
                                              absl::Span<const int64_t> ids) {
-  if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
+  MU_RETURN_IF_ERROR(impl_->CheckOwn(table));
   // A pull wants each id once; the caller may repeat them.
   std::map<int64_t, size_t> position;
   std::vector<int64_t> unique;

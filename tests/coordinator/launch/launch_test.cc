@@ -54,6 +54,39 @@ TEST(Launch, CertificatesMayBeForMetricsOffLoopback) {
   EXPECT_THAT(coordinator->http(), ::testing::StartsWith("https://"));
 }
 
+// What one coordinator has under a name or an id may be larger than what the other one has.
+TEST(Launch, HandlesOfAnotherCoordinatorAreRefused) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto other, InProcess({}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable small,
+                          other->CreateVariable({.name = "w", .shape = {10}}));
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable narrow,
+                          other->CreateEmbeddingTable({.name = "t", .rows = 10, .dim = 1}));
+  MU_ASSERT_OK_AND_ASSIGN(const auto coordinator, InProcess({}));
+  Coordinator& c = *coordinator;
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable large,
+      c.CreateVariable({.name = "w", .shape = {10, 1000}, .initializer = Constant{2}}));
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable wide,
+                          c.CreateEmbeddingTable({.name = "t", .rows = 10, .dim = 1000}));
+  const auto refused = [](absl::string_view what) {
+    return StatusIs(absl::StatusCode::kInvalidArgument,
+                    HasSubstr(absl::StrCat(what, "' was not created by this coordinator")));
+  };
+  const Tensor value(kFloat32, Shape{10}), row(kFloat32, Shape{1, 1});
+  EXPECT_THAT(c.Read(small).status(), refused("variable 'w"));
+  EXPECT_THAT(c.ReadRows(small, 0, 10).status(), refused("variable 'w"));
+  EXPECT_THAT(c.Assign(small, value), refused("variable 'w"));
+  EXPECT_THAT(c.AssignRows(small, {1}, row), refused("variable 'w"));
+  EXPECT_THAT(c.ReadRows(narrow, {1}).status(), refused("table 't"));
+  EXPECT_THAT(c.AssignRows(narrow, {1}, row), refused("table 't"));
+  EXPECT_THAT(c.ReadTable(
+                  narrow, [](const Coordinator::TableRows&) { return absl::OkStatus(); }, 1),
+              refused("table 't"));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor same, c.Read(large));
+  EXPECT_THAT(same.flat<float>(), ::testing::Each(2.0f));
+  MU_EXPECT_OK(c.ReadRows(wide, {1}).status());
+}
+
 TEST(Launch, PartitionsAreWhereThePlacementSays) {
   ClusterOptions options;
   options.ps = 2;
