@@ -124,6 +124,7 @@ void Coordinator::Step(Event event) {
                              (run_ended != nullptr && IsInGroup(run_ended->start.function));
     const bool run_failed = run_ended != nullptr && !run_ended->error.ok() && !about_group;
     const bool was_cancelling = core_.cancelling();
+    was_awaited_ = core_.queue().IsAwaited();
     const bool in_a_round = core_.round_decided();
     const auto* const leave = std::get_if<event::Leave>(&next);
     if (in_a_round && leave != nullptr && leave->request.role() == pb::ROLE_PSSERVER)

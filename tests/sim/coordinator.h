@@ -250,6 +250,7 @@ class Coordinator final : public Process {
   uint32_t last_stream_ = 0;
   std::map<FunctionId, uint8_t> kept_steps_;  // whose round is not committed
   bool nothing_more_told_ = false;
+  bool was_awaited_ = false;  // some function was, before the event that is handled
   bool out_of_data_ = false;  // a worker is, which reads by itself: the user schedules no more
   int skips_ = 0;             // commitments of rounds without steps that are under way
 
