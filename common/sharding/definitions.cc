@@ -1,10 +1,13 @@
-// The checks of variables' and tables' definitions, which clients and servers share.
+#include "common/sharding/definitions.h"
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/optimizer/optimizer_settings.h"
+#include "common/optimizer/slot_layout.h"
 #include "common/sharding/initializer.h"
+#include "common/sharding/partition.h"
 #include "common/sharding/routing.h"
 #include "common/tensor/dtype.h"
 
@@ -13,8 +16,26 @@ namespace {
 
 // Far above what a server can hold, far below where products overflow.
 constexpr double kMostElements = 1e15;
-constexpr uint32_t kMostPartitions = 1 << 20;
-constexpr uint32_t kMostDim = 1 << 16;
+
+absl::Status CheckName(const std::string& name) {
+  if (name.empty()) return absl::InvalidArgumentError("it has no name");
+  return absl::OkStatus();
+}
+
+// Of the largest partition. Optimizer and numbers have been checked.
+absl::Status CheckPartitionBytes(const pb::TableProto& table) {
+  const uint64_t floats = table.dim() + SlotFloats(SlotsOf(table.optimizer(), table.dim()));
+  const uint64_t row_bytes = floats * sizeof(float);
+  const uint64_t rows = TablePartitionRows(table.rows(), table.partitions(), 0);
+  const uint64_t most = kMostTablePartitionBytes / row_bytes;
+  if (rows <= most) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "it is too large: a partition of it, one of ", table.partitions(), ", has ", rows,
+      " rows of ", row_bytes, " bytes with the optimizer's slots, and a server can hold at most ",
+      most, "; give it fewer rows or columns, or more partitions"));
+}
+
+}  // namespace
 
 absl::Status CheckVariableParts(const pb::VariableProto& variable) {
   if (variable.dtype() != kFloat32 && variable.dtype() != kInt32 && variable.dtype() != kInt64) {
@@ -50,24 +71,25 @@ absl::Status CheckVariableParts(const pb::VariableProto& variable) {
 absl::Status CheckTableParts(const pb::TableProto& table) {
   if (table.rows() == 0 || table.dim() == 0)
     return absl::InvalidArgumentError("it needs at least one row and column");
-  if (table.dim() > kMostDim)
-    return absl::InvalidArgumentError(absl::StrCat("dim is more than ", kMostDim));
-  if (table.rows() >= (uint64_t{1} << 62))
-    return absl::InvalidArgumentError("it has too many rows");
-  if (table.partitions() == 0 || table.partitions() > kMostPartitions) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "it has ", table.partitions(), " partitions; 1 to ", kMostPartitions, " are possible"));
+  if (table.dim() > kMostTableDim) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it has ", table.dim(), " columns (dim), and at most ", kMostTableDim,
+                     " are possible; divide them among several tables"));
+  }
+  if (table.rows() > kMostTableRows) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("it has ", table.rows(), " rows, and at most ", kMostTableRows,
+                     " are possible; take ids modulo a smaller number"));
+  }
+  if (table.partitions() == 0 || table.partitions() > kMostTablePartitions) {
+    return absl::InvalidArgumentError(absl::StrCat("it has ", table.partitions(),
+                                                   " partitions; 1 to ", kMostTablePartitions,
+                                                   " are possible"));
   }
   MU_RETURN_IF_ERROR(CheckInitializer(table.initializer(), kFloat32));
-  return CheckOptimizer(table.optimizer());
+  MU_RETURN_IF_ERROR(CheckOptimizer(table.optimizer()));
+  return CheckPartitionBytes(table);
 }
-
-absl::Status CheckName(const std::string& name) {
-  if (name.empty()) return absl::InvalidArgumentError("it has no name");
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::Status CheckVariable(const pb::VariableProto& variable) {
   absl::Status status = CheckName(variable.name());

@@ -1,6 +1,7 @@
 #include "psserver/store/store.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,18 @@ absl::Status Contradiction(absl::string_view kind, const std::string& name, uint
                    ") is configured here already, with another definition or placement"));
 }
 
+// A partition, or what has no room in this server's memory, and what helps.
+template <typename Partition, typename Definition>
+absl::StatusOr<std::unique_ptr<Partition>> CreatePartition(
+    const std::shared_ptr<const Definition>& definition, uint32_t number) {
+  auto partition = Partition::Create(definition, number);
+  if (!absl::IsResourceExhausted(partition.status())) return partition;
+  return absl::ResourceExhaustedError(
+      absl::StrCat(std::is_same_v<Partition, TablePartition> ? "table '" : "variable '",
+                   definition->proto.name(), "': ", partition.status().message(),
+                   "; start more servers, or give it fewer rows or columns"));
+}
+
 absl::StatusOr<std::shared_ptr<StoredVariable>> MakeVariable(const pb::VariableProto& proto,
                                                              uint32_t index) {
   MU_RETURN_IF_ERROR(CheckVariable(proto));
@@ -29,7 +42,7 @@ absl::StatusOr<std::shared_ptr<StoredVariable>> MakeVariable(const pb::VariableP
   for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
     if (proto.placement(static_cast<int>(p)) != index) continue;
     MU_ASSIGN_OR_RETURN(variable->partitions[p],
-                        VariablePartition::Create(variable->definition, p));
+                        CreatePartition<VariablePartition>(variable->definition, p));
   }
   return variable;
 }
@@ -46,7 +59,8 @@ absl::StatusOr<std::shared_ptr<StoredTable>> MakeTable(const pb::TableProto& pro
   table->partitions.resize(proto.partitions());
   for (uint32_t p = 0; p < table->partitions.size(); ++p) {
     if (proto.placement(static_cast<int>(p)) != index) continue;
-    MU_ASSIGN_OR_RETURN(table->partitions[p], TablePartition::Create(table->definition, p));
+    MU_ASSIGN_OR_RETURN(table->partitions[p],
+                        CreatePartition<TablePartition>(table->definition, p));
   }
   return table;
 }
@@ -61,7 +75,7 @@ absl::StatusOr<std::shared_ptr<Stored>> ItemWithoutSlots(const Stored& from) {
   item->partitions.resize(from.partitions.size());
   for (uint32_t p = 0; p < from.partitions.size(); ++p) {
     if (from.partitions[p] == nullptr) continue;
-    MU_ASSIGN_OR_RETURN(item->partitions[p], Partition::Create(item->definition, p));
+    MU_ASSIGN_OR_RETURN(item->partitions[p], CreatePartition<Partition>(item->definition, p));
   }
   return item;
 }

@@ -65,12 +65,8 @@ absl::StatusOr<std::unique_ptr<TablePartition>> TablePartition::Create(
   const pb::TableProto& proto = definition->proto;
   auto result = std::unique_ptr<TablePartition>(new TablePartition(definition, partition));
   result->capacity_ = TablePartitionRows(proto.rows(), proto.partitions(), partition);
+  // CheckTable has bounded both, and their product.
   const uint64_t row_bytes = definition->stride * sizeof(float);
-  if (result->capacity_ > (uint64_t{1} << 46) / row_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("table '", proto.name(),
-                                                     "' is too large: a partition of it has ",
-                                                     result->capacity_, " rows"));
-  }
   MU_ASSIGN_OR_RETURN(result->memory_, ZeroMemory::Allocate(result->capacity_ * row_bytes));
   MU_ASSIGN_OR_RETURN(result->bitmap_, ZeroMemory::Allocate((result->capacity_ + 63) / 64 * 8));
   result->rows_ = reinterpret_cast<float*>(result->memory_.data());

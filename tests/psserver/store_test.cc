@@ -18,6 +18,7 @@ namespace {
 
 using ::mu::testing::HasCode;
 using ::mu::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 // A table as the simplest thing that could work.
@@ -80,6 +81,40 @@ TEST(StoreTest, AnEmptyAxisDoesNotHideOneThatIsTooLong) {
   Store store;
   EXPECT_THAT(store.Configure(OneVariable({1, int64_t{1} << 40, int64_t{1} << 40, 0}), 0),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too many elements")));
+}
+
+pb::RoutingProto OneTable(uint64_t rows, uint32_t partitions) {
+  pb::RoutingProto routing;
+  routing.add_servers();
+  pb::TableProto* const table = routing.add_tables();
+  table->set_name("user");
+  table->set_rows(rows);
+  table->set_dim(1);
+  table->set_partitions(partitions);
+  for (uint32_t p = 0; p < partitions; ++p) table->add_placement(0);
+  return routing;
+}
+
+// No server could hold it: the definition is wrong, not the machine.
+TEST(StoreTest, ATableThatNoServerCanHoldIsRefused) {
+  Store store;
+  EXPECT_THAT(store.Configure(OneTable((uint64_t{1} << 46) + 1, 4), 0),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("table 'user'"), HasSubstr("or more partitions"))));
+}
+
+TEST(StoreTest, WhatHasNoRoomIsNamedWithARemedy) {
+  Store store;
+  const auto no_room = [](const char* name) {
+    return StatusIs(absl::StatusCode::kResourceExhausted,
+                    AllOf(HasSubstr(name), HasSubstr("no memory for "),
+                          HasSubstr("; start more servers, or give it fewer rows or columns")));
+  };
+  // Four partitions of 2^46 bytes, more than the address space.
+  EXPECT_THAT(store.Configure(OneTable(uint64_t{1} << 46, 4), 0), no_room("table 'user': "));
+  EXPECT_THAT(store.Configure(OneVariable({1'000'000'000'000'000}), 0),
+              no_room("variable 'x': no memory for 4000000000000000 bytes"));
+  EXPECT_EQ(store.Usage().bytes, 0) << "all or nothing";
 }
 
 TEST(StoreTest, ConfigureSaysWhatItChanged) {
