@@ -13,6 +13,7 @@
 #include "common/graph/limits.h"
 #include "common/graph/op_table.h"
 #include "common/obs/log.h"
+#include "common/sharding/initializer.h"
 #include "common/sharding/partition.h"
 #include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/job_epoch.h"
@@ -180,10 +181,12 @@ absl::Status Coordinator::WaitForCluster(int workers) {
   return impl_->runtime->WaitFor(pb::ROLE_WORKER, static_cast<size_t>(workers), timeout);
 }
 
-void Coordinator::Impl::SetInitializer(const std::string& name,
+void Coordinator::Impl::SetInitializer(const std::string& name, DType dtype,
                                        pb::InitializerProto* initializer) const {
   initializer->set_seed(options.seed);
-  if (auto saved = checkpoints.InitializerOf(name)) *initializer = *std::move(saved);
+  auto saved = checkpoints.InitializerOf(name);
+  // One of another type says nothing about this one; whoever loads the checkpoint refuses it.
+  if (saved.has_value() && CheckInitializer(*saved, dtype).ok()) *initializer = *std::move(saved);
 }
 
 absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
@@ -193,7 +196,7 @@ absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
     full.optimizer = impl_->options.default_optimizer;
   if (!full.partitioner) full.partitioner = impl_->options.default_partitioner;
   MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
-  impl_->SetInitializer(proto.name(), proto.mutable_initializer());
+  impl_->SetInitializer(proto.name(), proto.dtype(), proto.mutable_initializer());
   absl::StatusOr<pb::VariableProto> added = proto;
   impl_->runtime->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddVariable(proto); });
   MU_RETURN_IF_ERROR(added.status());
@@ -204,13 +207,11 @@ absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const Embedding
   MU_RETURN_IF_ERROR(NotWhileTracing("an embedding table is created"));
   EmbeddingTableSpec full = spec;
   if (!full.optimizer && full.trainable) full.optimizer = impl_->options.default_optimizer;
+  if (full.partitions == 0) full.partitions = impl_->checkpoints.PartitionsOf(full.name);
+  if (full.partitions == 0)
+    full.partitions = DefaultTablePartitions(impl_->runtime->options().servers);
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
-  impl_->SetInitializer(proto.name(), proto.mutable_initializer());
-  if (proto.partitions() == 0) {
-    const uint32_t saved = impl_->checkpoints.PartitionsOf(proto.name());
-    proto.set_partitions(saved > 0 ? saved
-                                   : DefaultTablePartitions(impl_->runtime->options().servers));
-  }
+  impl_->SetInitializer(proto.name(), kFloat32, proto.mutable_initializer());
   absl::StatusOr<pb::TableProto> added = proto;
   impl_->runtime->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddTable(proto); });
   MU_RETURN_IF_ERROR(added.status());

@@ -33,9 +33,10 @@ struct Coordinator::Impl {
   absl::Status Reading(const std::function<absl::Status()>& call);
   // See Coordinator::begun.
   bool begun() const { return runtime->begun() || checkpoints.starts_fresh(); }
-  // Seeds the initializer of what is created with this name, or takes the one of a checkpoint
-  // (UseInitializersOf).
-  void SetInitializer(const std::string& name, pb::InitializerProto* initializer) const;
+  // Seeds the initializer of what is created with this name and type, or takes the one of a
+  // checkpoint (UseInitializersOf).
+  void SetInitializer(const std::string& name, DType dtype,
+                      pb::InitializerProto* initializer) const;
   struct AssignTarget {
     std::string name;
     bool table = false;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/sharding/partition.h"
 
 namespace mu {
 
@@ -25,6 +26,10 @@ absl::StatusOr<EmbeddingTable> PaperFactory::CreateEmbeddingTable(const Embeddin
     defaulted_.insert(full.name);
   }
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
+  if (servers_ > 0 && full.partitions == 0) {
+    full.partitions = DefaultTablePartitions(servers_);
+    MU_RETURN_IF_ERROR(full.ToProto().status());
+  }
   MU_RETURN_IF_ERROR(Claim(proto.name()));
   proto.set_id(static_cast<uint32_t>(tables_.size()));
   return tables_.emplace_back(std::move(proto));

@@ -2,6 +2,7 @@
 // be looked at, and functions that use them traced. Not thread safe.
 #pragma once
 
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -12,9 +13,12 @@ namespace mu {
 
 class PaperFactory : public VariableFactory {
  public:
-  // Of what names no optimizer; trainable variables and tables need one.
-  explicit PaperFactory(Optimizer default_optimizer = Sgd{.learning_rate = 1.0f})
-      : default_optimizer_(std::move(default_optimizer)) {}
+  // `default_optimizer`: of what names none; trainable variables and tables need one. `servers`: of
+  // the cluster, which decide what tables it can hold that say no number of partitions; 0: of no
+  // cluster in particular.
+  explicit PaperFactory(Optimizer default_optimizer = Sgd{.learning_rate = 1.0f},
+                        uint32_t servers = 0)
+      : default_optimizer_(std::move(default_optimizer)), servers_(servers) {}
 
   absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override;
   absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override;
@@ -29,6 +33,7 @@ class PaperFactory : public VariableFactory {
   absl::Status Claim(const std::string& name);
 
   const Optimizer default_optimizer_;
+  const uint32_t servers_;
   std::set<std::string> names_;
   std::set<std::string> defaulted_;
   std::vector<Variable> variables_;

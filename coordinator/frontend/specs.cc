@@ -1,10 +1,11 @@
 #include "coordinator/frontend/specs.h"
 
 #include <cmath>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/optimizer/optimizer_settings.h"
+#include "common/sharding/definitions.h"
+#include "common/sharding/partition.h"
 
 namespace mu {
 namespace {
@@ -58,6 +59,19 @@ absl::Status SetOptimizer(const Optimizer& optimizer, float learning_rate_factor
   MU_ASSIGN_OR_RETURN(*proto, ToProto(optimizer));
   *proto = ScaleLearningRate(*std::move(proto), learning_rate_factor);
   return CheckOptimizer(*proto);
+}
+
+// What servers and workers would refuse. Nothing is ever taken out of a job's definitions: one that
+// is bad would keep a job from its checkpoints and from recovery.
+absl::Status CheckWhole(pb::VariableProto variable) {
+  for (const int64_t start : PartitionStarts(variable)) variable.add_partition_starts(start);
+  return CheckVariableParts(variable);
+}
+
+absl::Status CheckWhole(pb::TableProto table) {
+  // A number that the coordinator is yet to choose is checked when it has chosen.
+  if (table.partitions() == 0) table.set_partitions(kMostTablePartitions);
+  return CheckTableParts(table);
 }
 
 }  // namespace
@@ -123,6 +137,7 @@ absl::StatusOr<pb::VariableProto> VariableSpec::ToProto() const {
     proto.set_moving_average(moving_average);
     if (partitioner.has_value() && !std::holds_alternative<AutomaticPartitioner>(*partitioner))
       MU_RETURN_IF_ERROR(CheckPartitioner(*partitioner, proto.mutable_partitioner()));
+    MU_RETURN_IF_ERROR(CheckWhole(proto));
     return proto;
   };
   absl::StatusOr<pb::VariableProto> proto = fill();
@@ -138,8 +153,11 @@ absl::StatusOr<pb::TableProto> EmbeddingTableSpec::ToProto() const {
     if (rows <= 0)
       return absl::InvalidArgumentError(absl::StrCat("rows must be above 0, got ", rows));
     proto.set_rows(static_cast<uint64_t>(rows));
-    if (dim <= 0 || dim > std::numeric_limits<int32_t>::max()) {
-      return absl::InvalidArgumentError(absl::StrCat("dim must be above 0, got ", dim));
+    if (dim <= 0) return absl::InvalidArgumentError(absl::StrCat("dim must be above 0, got ", dim));
+    if (dim > kMostTableDim) {
+      return absl::InvalidArgumentError(absl::StrCat("dim must be at most ", kMostTableDim,
+                                                     ", got ", dim,
+                                                     "; divide the columns among several tables"));
     }
     proto.set_dim(static_cast<uint32_t>(dim));
     MU_ASSIGN_OR_RETURN(*proto.mutable_initializer(), mu::ToProto(initializer));
@@ -149,6 +167,7 @@ absl::StatusOr<pb::TableProto> EmbeddingTableSpec::ToProto() const {
       if (trainable) *proto.mutable_optimizer() = std::move(valid);
     }
     proto.set_partitions(partitions);
+    MU_RETURN_IF_ERROR(CheckWhole(proto));
     return proto;
   };
   absl::StatusOr<pb::TableProto> proto = fill();

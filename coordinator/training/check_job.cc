@@ -1,6 +1,7 @@
 // What can be found out about a job without starting anything.
 #include <unistd.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "absl/algorithm/container.h"
@@ -11,6 +12,7 @@
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
 #include "common/graph/op_table.h"
+#include "common/optimizer/optimizer_settings.h"
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 #include "common/rpc/transport.h"
@@ -44,6 +46,14 @@ void CheckComputed(const muster::JobProto& job, const std::vector<std::string>& 
   check(job.has_early_stopping(), "early_stopping.metric", job.early_stopping().metric());
   check(job.checkpoint().has_keep_best(), "checkpoint.keep_best.metric",
         job.checkpoint().keep_best().metric());
+}
+
+// Of what names none. One that is wrong is told by whoever reads the job.
+Optimizer DefaultOptimizer(const muster::JobProto& job) {
+  if (job.optimizer().kind_case() != pb::OptimizerProto::KIND_NOT_SET &&
+      CheckOptimizer(job.optimizer()).ok())
+    return Optimizer(job.optimizer());
+  return Sgd{.learning_rate = 1.0f};
 }
 
 // The columns that are, just as they are read, the labels of the model's tasks.
@@ -271,7 +281,7 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
     // Only the data is looked at.
   } else if (auto created = models.Create(job.model()); created.ok()) {
     model = *std::move(created);
-    PaperFactory paper;
+    PaperFactory paper(DefaultOptimizer(job), static_cast<uint32_t>(std::max(options.ps, 0)));
     RuledFactory factory(job, &paper);
     if (const absl::Status status = model->Create(factory); !status.ok()) {
       problems.push_back(absl::StrCat("model: ", std::string(status.message())));

@@ -5,12 +5,16 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <vector>
 
+#include "coordinator/frontend/paper_factory.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::StatusIs;
 
@@ -83,6 +87,93 @@ TEST(EmbeddingTableSpec, ToProtoAndRefusals) {
               StatusIs(kInvalid, HasSubstr("dim must be above 0")));
   EXPECT_THAT((EmbeddingTableSpec{.rows = 1, .dim = 1}.ToProto()),
               StatusIs(kInvalid, HasSubstr("name")));
+}
+
+// What servers and workers refuse is refused before it is part of a job, which could not take a
+// checkpoint with it any more.
+TEST(VariableSpec, RefusesWhatServersRefuse) {
+  struct Case {
+    VariableSpec spec;
+    std::string says;
+  };
+  const std::vector<Case> cases = {
+      {{.name = "w", .dtype = kInt32, .initializer = Uniform{}}, "needs type float32, not int32"},
+      {{.name = "w", .dtype = kInt64, .initializer = Uniform{}}, "needs type float32, not int64"},
+      {{.name = "w", .dtype = kInt32, .initializer = Normal{}}, "needs type float32, not int32"},
+      {{.name = "w", .dtype = kInt64, .initializer = Normal{}}, "needs type float32, not int64"},
+      {{.name = "w", .dtype = kInt32, .initializer = Constant{0.5f}}, "0.5 is not whole"},
+      {{.name = "w", .dtype = kInt64, .initializer = Constant{0.5f}}, "0.5 is not whole"},
+      {{.name = "w", .dtype = kInt32, .initializer = Constant{3e9f}}, "within 31 bits"},
+      {{.name = "w", .dtype = kInt64, .initializer = Constant{3e9f}}, "within 31 bits"},
+      {{.name = "w", .initializer = Uniform{-3e38f, 3e38f}}, "range is not a finite number"},
+      {{.name = "w", .shape = {10}, .initializer = Uniform{-3e38f, 3e38f}, .trainable = false},
+       "range is not a finite number"}};
+  for (const Case& c : cases) {
+    EXPECT_THAT(c.spec.ToProto(),
+                StatusIs(kInvalid, AllOf(HasSubstr("variable \"w\": "), HasSubstr(c.says))));
+  }
+}
+
+TEST(VariableSpec, IntegersTakeWholeConstants) {
+  for (const DType dtype : {kInt32, kInt64}) {
+    for (const float value : {-3.0f, 0.0f, 7.0f, 2147483520.0f}) {
+      MU_EXPECT_OK((VariableSpec{.name = "w", .dtype = dtype, .initializer = Constant{value}}
+                        .ToProto()
+                        .status()));
+    }
+  }
+}
+
+TEST(EmbeddingTableSpec, RefusesWhatServersRefuse) {
+  struct Case {
+    EmbeddingTableSpec spec;
+    std::string says;
+  };
+  const std::vector<Case> cases = {
+      {{.name = "t", .rows = 1, .dim = 65'537}, "dim must be at most 65536, got 65537"},
+      {{.name = "t", .rows = 1, .dim = 2'147'483'647}, "dim must be at most 65536"},
+      {{.name = "t", .rows = 1, .dim = (int64_t{1} << 32) + 1}, "got 4294967297"},
+      {{.name = "t", .rows = 1, .dim = 1, .partitions = (1 << 20) + 1},
+       "1 to 1048576 are possible"},
+      {{.name = "t", .rows = int64_t{1} << 62, .dim = 1}, "at most 4611686018427387903"},
+      {{.name = "t", .rows = std::numeric_limits<int64_t>::max(), .dim = 1},
+       "at most 4611686018427387903"},
+      {{.name = "t", .rows = 1, .dim = 1, .initializer = Uniform{-3e38f, 3e38f}},
+       "range is not a finite number"},
+      {{.name = "t", .rows = 10'000'000'000'000'000, .dim = 1, .partitions = 64},
+       "fewer rows or columns, or more partitions"},
+      // Too large for any number of partitions.
+      {{.name = "t", .rows = (int64_t{1} << 48) + 1, .dim = 65'536}, "it is too large"}};
+  for (const Case& c : cases) {
+    EXPECT_THAT(c.spec.ToProto(),
+                StatusIs(kInvalid, AllOf(HasSubstr("embedding table \"t\": "), HasSubstr(c.says))));
+  }
+}
+
+TEST(EmbeddingTableSpec, LimitsThemselvesArePossible) {
+  const EmbeddingTableSpec wide{
+      .name = "t", .rows = int64_t{1} << 48, .dim = 65'536, .optimizer = Sgd{}};
+  const EmbeddingTableSpec long_one{
+      .name = "t", .rows = (int64_t{1} << 62) - 1, .dim = 1, .partitions = 1 << 20};
+  for (const EmbeddingTableSpec& spec : {wide, long_one}) MU_EXPECT_OK(spec.ToProto().status());
+}
+
+// Servers decide how a table is cut that says no number, and so how large it may be.
+TEST(PaperFactory, KnowsWhatItsServersCanHold) {
+  const EmbeddingTableSpec large{.name = "t", .rows = 10'000'000'000'000'000, .dim = 1};
+  EXPECT_THAT(PaperFactory(Sgd{}, 2).CreateEmbeddingTable(large),
+              StatusIs(kInvalid, AllOf(HasSubstr("embedding table \"t\": "),
+                                       HasSubstr("one of 64, has 156250000000000 rows"))));
+  MU_EXPECT_OK(PaperFactory(Sgd{}, 100).CreateEmbeddingTable(large).status());
+  MU_EXPECT_OK(PaperFactory(Sgd{}).CreateEmbeddingTable(large).status());
+  EmbeddingTableSpec cut = large;
+  cut.partitions = 1024;
+  MU_EXPECT_OK(PaperFactory(Sgd{}, 2).CreateEmbeddingTable(cut).status());
+  // With the sums of Adagrad a row is twice as long.
+  const EmbeddingTableSpec half{.name = "t", .rows = int64_t{1} << 50, .dim = 1};
+  MU_EXPECT_OK(PaperFactory(Sgd{}, 2).CreateEmbeddingTable(half).status());
+  EXPECT_THAT(PaperFactory(Adagrad{}, 2).CreateEmbeddingTable(half),
+              StatusIs(kInvalid, HasSubstr("rows of 8 bytes")));
 }
 
 TEST(Initializers, Glorot) {

@@ -76,6 +76,21 @@ TEST_F(OwnModelTest, WhatTheModelSaysOfItsOptionsHasItsPlace) {
   EXPECT_FALSE(FileExists(Path("run")));
 }
 
+// A mistake of the job, not of a machine: a cluster manager would start it again and again.
+TEST_F(OwnModelTest, ATableThatNoServerCanHoldIsToldBeforeAnythingStarts) {
+  // The second one is too large only with the sums of its optimizer, Adagrad.
+  for (const char* rows : {"10000000000000000", "1125899906842624"}) {
+    const std::string job = With("user: 100", absl::StrCat("user: ", rows));
+    for (const char* command : {"check", "train"}) {
+      EXPECT_EQ(Run({command, job, "--job_dir=" + Path("run")}), 2) << Output();
+      EXPECT_THAT(Output(), HasSubstr("1 problem; nothing was started:\n" + job));
+      EXPECT_THAT(Output(), HasSubstr("model: embedding table \"user\": it is too large"));
+      EXPECT_THAT(Output(), HasSubstr("give it fewer rows or columns, or more partitions\n"));
+      EXPECT_FALSE(FileExists(Path("run")));
+    }
+  }
+}
+
 // A mistake in the model's graph is told with the line of the op in the user's own file, before
 // anything is started.
 TEST_F(OwnModelTest, AGraphThatDoesNotVerifyIsToldWithItsPlace) {
