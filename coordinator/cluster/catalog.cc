@@ -1,6 +1,7 @@
 #include "coordinator/cluster/catalog.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "proto/worker.pb.h"
@@ -25,12 +26,37 @@ absl::Status CheckNameIsFree(const pb::RoutingProto& routing, const std::string&
   return absl::OkStatus();
 }
 
+// What was placed keeps its places.
+pb::RoutingProto WithUnplaced(const pb::RoutingProto* routed, const pb::RoutingProto& created) {
+  pb::RoutingProto routing;
+  if (routed != nullptr) routing = *routed;
+  for (int i = routing.variables_size(); i < created.variables_size(); ++i)
+    *routing.add_variables() = created.variables(i);
+  for (int i = routing.tables_size(); i < created.tables_size(); ++i)
+    *routing.add_tables() = created.tables(i);
+  return routing;
+}
+
+// Whether a function of the user's finds places for what was created, once the servers are known.
+// What has no place stays in the job for good and would keep it from checkpoints and from recovery.
+absl::Status CheckPlaces(const Placement& placement, const pb::RoutingProto* routed,
+                         const pb::RoutingProto& created) {
+  if (routed == nullptr || !std::holds_alternative<PlacementFunction>(placement))
+    return absl::OkStatus();
+  pb::RoutingProto trial = WithUnplaced(routed, created);
+  return PlaceAll(&trial, placement);
+}
+
 }  // namespace
 
 absl::StatusOr<pb::VariableProto> Catalog::AddVariable(pb::VariableProto variable) {
   MU_RETURN_IF_ERROR(CheckNameIsFree(created_, variable.name()));
   variable.set_id(static_cast<uint32_t>(created_.variables_size()));
   *created_.add_variables() = variable;
+  if (absl::Status placed = CheckPlaces(placement_, routed_.get(), created_); !placed.ok()) {
+    created_.mutable_variables()->RemoveLast();
+    return placed;
+  }
   return variable;
 }
 
@@ -38,17 +64,16 @@ absl::StatusOr<pb::TableProto> Catalog::AddTable(pb::TableProto table) {
   MU_RETURN_IF_ERROR(CheckNameIsFree(created_, table.name()));
   table.set_id(static_cast<uint32_t>(created_.tables_size()));
   *created_.add_tables() = table;
+  if (absl::Status placed = CheckPlaces(placement_, routed_.get(), created_); !placed.ok()) {
+    created_.mutable_tables()->RemoveLast();
+    return placed;
+  }
   return table;
 }
 
 absl::StatusOr<std::shared_ptr<const pb::RoutingProto>> Catalog::Route(
     CoordinatorEpoch epoch, Generation generation, const std::vector<Member>& servers) {
-  auto routing = std::make_shared<pb::RoutingProto>();
-  if (routed_ != nullptr) *routing = *routed_;
-  for (int i = routing->variables_size(); i < created_.variables_size(); ++i)
-    *routing->add_variables() = created_.variables(i);
-  for (int i = routing->tables_size(); i < created_.tables_size(); ++i)
-    *routing->add_tables() = created_.tables(i);
+  auto routing = std::make_shared<pb::RoutingProto>(WithUnplaced(routed_.get(), created_));
   // Whatever older coordinators gave out is smaller.
   routing->set_version(std::max(routing->version(), (epoch.value() - 1) << 32) + 1);
   routing->set_generation(generation.value());

@@ -123,6 +123,43 @@ TEST(Catalog, WhatHasItsPlacesKeepsThem) {
   EXPECT_EQ(catalog.routing().version(), second->version());
 }
 
+// Nothing is taken out of a catalog: with it the job could neither take checkpoints nor recover.
+TEST(Catalog, APlacementOnNoServerIsRefusedOnceThereAreServers) {
+  const PlacementFunction function = [](const PlacementRequest& request) {
+    return request.name == "nowhere" ? 7u : 1u;
+  };
+  Catalog catalog{Placement(function)};
+  MU_ASSERT_OK(catalog.AddVariable(Variable("first")));
+  MU_ASSERT_OK(catalog.Route(CoordinatorEpoch(1), Generation(1), Servers(2)));
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("server 7 for partition 0 of 'nowhere'"));
+  EXPECT_THAT(catalog.AddVariable(Variable("nowhere")), refused);
+  pb::TableProto table;
+  table.set_name("nowhere");
+  table.set_rows(10);
+  table.set_dim(1);
+  table.set_partitions(2);
+  EXPECT_THAT(catalog.AddTable(table), refused);
+  EXPECT_EQ(catalog.parameters(), 1u);
+  table.set_name("rows");
+  MU_ASSERT_OK_AND_ASSIGN(const auto added, catalog.AddTable(table));
+  EXPECT_EQ(added.id(), 0u);
+  MU_ASSERT_OK_AND_ASSIGN(const auto second, catalog.AddVariable(Variable("second")));
+  EXPECT_EQ(second.id(), 1u);
+  MU_ASSERT_OK_AND_ASSIGN(const auto routing,
+                          catalog.Route(CoordinatorEpoch(1), Generation(2), Servers(2)));
+  EXPECT_THAT(routing->variables(1).placement(), ElementsAre(1u));
+  EXPECT_THAT(routing->tables(0).placement(), ElementsAre(1u, 1u));
+}
+
+// They are not known yet, and nothing runs.
+TEST(Catalog, APlacementOnNoServerIsToldWhenServersAreThere) {
+  Catalog catalog{Placement(PlacementFunction([](const PlacementRequest&) { return 7u; }))};
+  MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
+  EXPECT_THAT(catalog.Route(CoordinatorEpoch(1), Generation(1), Servers(2)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("chose server 7")));
+}
+
 TEST(CheckpointManifest, NamesEveryDifference) {
   pb::RoutingProto routing;
   *routing.add_variables() = Variable("kept");
