@@ -1,4 +1,7 @@
 // train, eval, predict and check.
+#include <signal.h>
+#include <unistd.h>
+
 #include <cstdio>
 
 #include "absl/strings/str_cat.h"
@@ -6,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/base/steady_now.h"
 #include "common/env/file.h"
+#include "common/env/subprocess.h"
 #include "common/obs/log.h"
 #include "coordinator/cli/checkpoint_signal.h"
 #include "coordinator/cli/commands.h"
@@ -132,6 +136,10 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   if (!logging.ok()) notices.Problems(absl::StrCat("no log is kept: ", logging.message(), "\n"));
   // Before anybody hears that the job runs.
   StopSignals signals(/*saves=*/cli.command == CliOptions::kTrain);
+  // Whoever was told to stop has its own time for that.
+  WatchParent(cli.parent_pipe_fd, [asked = signals.count()] {
+    if (*asked == 0) ::kill(::getpid(), SIGTERM);
+  });
   const CheckpointSignal checkpoint_signal;
   absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
                setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);

@@ -257,6 +257,10 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
           "kills, hangs or drains daemons of --local while they train (docs/fault_tolerance.md)")
       ->type_name("worker:kill:every=3s,ps:kill:every=20s,seed=7");
   train
+      ->add_option("--parent_pipe_fd", options.parent_pipe_fd,
+                   "ends cleanly when this pipe's other end closes (for launchers)")
+      ->type_name("FD");
+  train
       ->add_option("--placement", options.placement,
                    "which server gets which partition: balanced by bytes, one after the other, or "
                    "balanced by the bytes that an earlier run has read and updated, as the file of "

@@ -26,6 +26,10 @@ std::string Tail(const std::string& path) {
   return text->size() <= kTail ? *text : text->substr(text->size() - kTail);
 }
 
+bool Stopped(const ExitStatus& status) {
+  return status.code == ExitCodeOfSignal(SIGINT) || status.code == ExitCodeOfSignal(SIGTERM);
+}
+
 }  // namespace
 
 absl::StatusOr<SoakRecord> TrainAsProcess(const SoakCommand& command, const SoakRun& run) {
@@ -39,6 +43,7 @@ absl::StatusOr<SoakRecord> TrainAsProcess(const SoakCommand& command, const Soak
   if (!run.chaos.empty() && !by_command)
     options.args.push_back(absl::StrCat("--chaos=", run.chaos));
   options.output_file = JoinPath(run.directory, "output.txt");
+  options.parent_pipe = true;
 
   const absl::Time begin = SteadyNow();
   MU_ASSIGN_OR_RETURN(const std::unique_ptr<Subprocess> process, Subprocess::Start(options));
@@ -74,6 +79,8 @@ absl::StatusOr<SoakRecord> TrainAsProcess(const SoakCommand& command, const Soak
   if (hangs) {
     record.status = "hung";
     record.error = absl::StrCat("it still ran after ", absl::FormatDuration(run.limit));
+  } else if (asked && (status->signal == SIGINT || (record.status.empty() && Stopped(*status)))) {
+    record.status = "stopped";  // before it was ready to say so
   } else if (status->signal != 0) {
     record.status = "died";
     record.error = status->ToString();

@@ -61,6 +61,28 @@ TEST_F(SoakCommandTest, AStopEndsTheRunThatIsUnderWay) {
   EXPECT_FALSE(FileExists(Path("record/runs/small-1")));
 }
 
+// Whatever ends it, also what it cannot pass on.
+TEST_F(SoakCommandTest, ARunDoesNotOutliveItsSoak) {
+  for (const bool twice : {true, false}) {
+    const std::string record = Path(twice ? "twice" : "killed");
+    auto soak = Start({"soak", EndlessJob(), "--record=" + record, "--workers=1", "--ps=1"});
+    const std::string output = record + "/runs/small-1/output.txt";
+    EXPECT_TRUE(testing::Eventually([&] {
+      return ReadFile(output).value_or("").find("\ntraining ") != std::string::npos;
+    })) << ReadFile(output).value_or("nothing");
+    if (twice) {
+      MU_EXPECT_OK(soak->Kill(SIGINT));
+      EXPECT_TRUE(testing::Eventually(
+          [&] { return Output().find("stopping cleanly") != std::string::npos; }));
+    }
+    MU_EXPECT_OK(soak->Kill(twice ? SIGINT : SIGKILL));
+    ExitOf(soak.get());
+    EXPECT_TRUE(testing::Eventually([&] {
+      return ReadFile(output).value_or("").find("to continue: ") != std::string::npos;
+    })) << ReadFile(output).value_or("nothing");
+  }
+}
+
 TEST_F(SoakCommandTest, WhatIsWrongIsToldBeforeAnythingStarts) {
   const std::string job = Job();
   EXPECT_EQ(Run({"soak", job, job, "--record=" + Path("record"), "--preempt=worker:eat:every=1s",
