@@ -12,8 +12,8 @@ namespace mu {
 
 struct SoakCommand {
   std::string program;
-  // `train JOB.yaml` and its flags, without --job_dir, --report, --chaos and --parent_pipe_fd, which
-  // are added.
+  // `train JOB.yaml` and its flags, without --job_dir, --report, --chaos and --parent_pipe_fd,
+  // which are added.
   std::vector<std::string> args;
   std::string metric;  // by which quality is judged; empty: a usual one that the report has
   bool exact = true;   // each run must use as many samples as undisturbed
