@@ -112,7 +112,18 @@ Sym TraceGraph::ReadVariable(const Variable& variable, SourcePlace place) {
   }
   const uint32_t id = variable.proto().id();
   const auto known = variable_nodes_.find(id);
-  if (known != variable_nodes_.end()) return OutputOf(known->second, 0);
+  if (known != variable_nodes_.end()) {
+    const Variable& first = variables_.at(id);
+    if (first.name() == variable.name() && first.shape() == variable.shape() &&
+        first.proto().dtype() == variable.proto().dtype()) {
+      return OutputOf(known->second, 0);
+    }
+    return Fail("variable_read",
+                absl::InvalidArgumentError(absl::StrCat(
+                    "variable '", variable.name(), "' has the id of variable '", first.name(),
+                    "': one of them was created by another coordinator than the function's")),
+                place);
+  }
   const Sym read = Add("variable_read", {}, VariableAttrs(variable.proto()), place);
   if (read.valid()) {
     variable_nodes_[id] = read.reference().node();

@@ -71,6 +71,18 @@ TEST(TraceErrors, VariableOfAnotherType) {
   ExpectError(__LINE__ - 2, build, "one type, got float32[?, 13] and int64[]");
 }
 
+TEST(TraceErrors, VariablesOfTwoCoordinators) {
+  const Variable w = MakeVariable("w", {3}), v = MakeVariable("v", {3}),
+                 longer = MakeVariable("w", {4});
+  for (const Variable& other : {v, longer}) {
+    const auto build = [&](FunctionBuilder& f) {
+      f.Return("w", Read(w));
+      f.Return("other", Read(other));
+    };
+    ExpectError(__LINE__ - 2, build, "'" + other.name() + "' has the id of variable 'w'");
+  }
+}
+
 TEST(TraceErrors, AssignAddOfAnotherTypeOrShape) {
   const Variable counter = MakeVariable("counter", {}, kInt64);
   const auto wrong_type = [&](FunctionBuilder& f) {
