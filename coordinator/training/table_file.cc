@@ -21,11 +21,6 @@ uint64_t RowsInPiece(const EmbeddingTable& table) {
 
 std::string IdsName(const EmbeddingTable& table) { return table.name() + ".ids"; }
 
-absl::Status CheckHandle(const EmbeddingTable& table) {
-  if (table.valid()) return absl::OkStatus();
-  return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
-}
-
 // The rows that the file has, in its order.
 absl::StatusOr<std::vector<int64_t>> IdsOf(const SafetensorsReader& file,
                                            const EmbeddingTable& table, const TensorEntry& values) {
@@ -70,7 +65,7 @@ absl::Status ForEachPiece(const SafetensorsReader& file, const EmbeddingTable& t
 
 absl::StatusOr<uint64_t> ExportTable(Coordinator& coordinator, const EmbeddingTable& table,
                                      const std::string& path) {
-  MU_RETURN_IF_ERROR(CheckHandle(table));
+  if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
   std::vector<int64_t> ids;
   const uint64_t piece = RowsInPiece(table);
   MU_RETURN_IF_ERROR(coordinator.ReadTable(
@@ -101,7 +96,8 @@ absl::StatusOr<uint64_t> ExportTable(Coordinator& coordinator, const EmbeddingTa
 
 absl::StatusOr<uint64_t> ImportTable(Coordinator& coordinator, const EmbeddingTable& table,
                                      const std::string& path) {
-  MU_RETURN_IF_ERROR(CheckHandle(table));
+  // Only whether the table is the coordinator's, before the file is read.
+  MU_RETURN_IF_ERROR(coordinator.AssignRows(table, {}, Tensor()));
   MU_ASSIGN_OR_RETURN(const SafetensorsReader file, SafetensorsReader::Open(path));
   const TensorEntry* values = file.Find(table.name());
   if (values == nullptr)
