@@ -222,6 +222,7 @@ absl::StatusOr<Function> Coordinator::DefineFunction(
     const std::string& name, const std::function<void(FunctionBuilder&)>& build) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a function is defined"));
   MU_ASSIGN_OR_RETURN(pb::FunctionProto proto, Trace(name, build, impl_->options.seed));
+  MU_RETURN_IF_ERROR(impl_->CheckOwn(proto));
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
   Function function;
   function.fingerprint_ = FingerprintOf(proto);

@@ -26,6 +26,9 @@ struct Coordinator::Impl {
   // under its name or id may be larger.
   absl::Status CheckOwn(const Variable& variable) const;
   absl::Status CheckOwn(const EmbeddingTable& table) const;
+  // INVALID_ARGUMENT with op and file:line unless this coordinator has created every variable and
+  // table that the function names, as the function says. The function was verified.
+  absl::Status CheckOwn(const pb::FunctionProto& function) const;
   // Makes a call to the servers, again if they had to be recovered meanwhile.
   absl::Status WithServers(const std::function<absl::Status()>& call);
   // The same for one that reads values. If all of training has finished, they are those that all of

@@ -4,10 +4,13 @@
 // piece again that it was at.
 #include <algorithm>
 #include <map>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/client/value_pieces.h"
+#include "common/graph/op_table.h"
+#include "common/graph/verifier.h"
 #include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/core/deadlines.h"
 
@@ -43,6 +46,36 @@ absl::Status Coordinator::Impl::CheckOwn(const EmbeddingTable& table) const {
       return absl::OkStatus();
   }
   return NotOwn("table", table.name(), "CreateEmbeddingTable");
+}
+
+absl::Status Coordinator::Impl::CheckOwn(const pb::FunctionProto& function) const {
+  const pb::RoutingProto created = runtime->Created();
+  std::map<std::string, const pb::VariableProto*> variables;
+  std::map<std::string, const pb::TableProto*> tables;
+  for (const pb::VariableProto& own : created.variables()) variables[own.name()] = &own;
+  for (const pb::TableProto& own : created.tables()) tables[own.name()] = &own;
+  for (int i = 0; i < function.nodes_size(); ++i) {
+    const OpDef& def = DefOf(function.nodes(i));
+    const AttrReader attrs = def.Read(function.nodes(i).attrs());
+    if (def.parameter == OpParameter::kVariable) {
+      const auto own = variables.find(attrs.String("variable"));
+      if (own == variables.end() || own->second->id() != attrs.Int("id") ||
+          own->second->dtype() != attrs.Type("dtype") ||
+          Shape(own->second->shape()) != attrs.GetShape("shape")) {
+        return NodeError(function, i,
+                         NotOwn("variable", attrs.String("variable"), "CreateVariable"));
+      }
+    } else if (def.parameter == OpParameter::kTable) {
+      const auto own = tables.find(attrs.String("table"));
+      if (own == tables.end() || own->second->id() != attrs.Int("id") ||
+          static_cast<int64_t>(own->second->rows()) != attrs.Int("rows") ||
+          own->second->dim() != attrs.Int("dim")) {
+        return NodeError(function, i,
+                         NotOwn("table", attrs.String("table"), "CreateEmbeddingTable"));
+      }
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Coordinator::Impl::WithServers(const std::function<absl::Status()>& call) {

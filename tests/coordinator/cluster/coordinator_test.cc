@@ -7,6 +7,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@
 #include "common/rpc/faults.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/core/deadlines.h"
+#include "coordinator/frontend/ops.h"
 #include "psserver/server.h"
 #include "tests/coordinator/cluster/register_server.h"
 #include "tests/testing/matchers.h"
@@ -63,6 +65,15 @@ class CoordinatorTest : public ::testing::Test {
     listening_.reset();
   }
   std::string Parent() const { return directory_->path() + "/checkpoints"; }
+  // Of another job, without servers.
+  absl::StatusOr<std::unique_ptr<Coordinator>> Another() {
+    Coordinator::Options options;
+    options.runtime.listen = "";
+    options.runtime.telemetry = &telemetry_;
+    options.runtime.job = JobId(10);
+    return Coordinator::Create(options,
+                               NewFaultyTransport(transport_, std::make_shared<FaultPlan>(1)));
+  }
 
   absl::StatusOr<TempDirectory> directory_ = TempDirectory::Create("muster-coordinator");
   Telemetry telemetry_;
@@ -145,13 +156,7 @@ TEST_F(CoordinatorTest, RowsAreReadAndAssigned) {
 
 // None aborts.
 TEST_F(CoordinatorTest, HandlesThatAreEmptyOrAnotherCoordinatorsAreRefused) {
-  Coordinator::Options options;
-  options.runtime.listen = "";
-  options.runtime.telemetry = &telemetry_;
-  options.runtime.job = JobId(10);
-  MU_ASSERT_OK_AND_ASSIGN(
-      const auto another,
-      Coordinator::Create(options, NewFaultyTransport(transport_, std::make_shared<FaultPlan>(1))));
+  MU_ASSERT_OK_AND_ASSIGN(const auto another, Another());
   MU_ASSERT_OK_AND_ASSIGN(const Dataset others,
                           another->CreateDataset(Csv({"others.csv"}).Id("id", 0, 0).Batch(1)));
   MU_ASSERT_OK_AND_ASSIGN(const Dataset own,
@@ -177,6 +182,98 @@ TEST_F(CoordinatorTest, HandlesThatAreEmptyOrAnotherCoordinatorsAreRefused) {
   EXPECT_THAT(
       coordinator_->CheckReads(Function(), own),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not defined by this coordinator")));
+}
+
+// The other coordinator has created variables and tables with the ids of this one's, but their rows
+// have fewer bytes: what was read would be written behind them. Some have the same names as well.
+TEST_F(CoordinatorTest, VariablesAndTablesOfAnotherCoordinatorAreRefused) {
+  MU_ASSERT_OK_AND_ASSIGN(const Variable grid,
+                          coordinator_->CreateVariable({.name = "grid", .shape = {2, 4}}));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const EmbeddingTable items,
+      coordinator_->CreateEmbeddingTable({.name = "items", .rows = 100, .dim = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable wide, coordinator_->CreateEmbeddingTable(
+                                                         {.name = "wide", .rows = 100, .dim = 4}));
+  MU_ASSERT_OK_AND_ASSIGN(const auto another, Another());
+  std::vector<Variable> variables(2);
+  MU_ASSERT_OK_AND_ASSIGN(variables[0], another->CreateVariable({.name = "w", .shape = {1}}));
+  MU_ASSERT_OK_AND_ASSIGN(variables[1], another->CreateVariable({.name = "v", .shape = {1}}));
+  std::vector<EmbeddingTable> tables(2);
+  MU_ASSERT_OK_AND_ASSIGN(tables[0],
+                          another->CreateEmbeddingTable({.name = "items", .rows = 100, .dim = 1}));
+  MU_ASSERT_OK_AND_ASSIGN(tables[1],
+                          another->CreateEmbeddingTable({.name = "narrow", .rows = 100, .dim = 1}));
+  ASSERT_EQ(variables[0].proto().id(), variable_.proto().id());
+  ASSERT_EQ(variables[1].proto().id(), grid.proto().id());
+  ASSERT_EQ(tables[0].proto().id(), items.proto().id());
+  ASSERT_EQ(tables[1].proto().id(), wide.proto().id());
+
+  for (const Variable& variable : variables) {
+    const auto refused = StatusIs(
+        absl::StatusCode::kInvalidArgument,
+        HasSubstr("variable '" + variable.name() +
+                  "' was not created by this coordinator; use what its CreateVariable returned"));
+    EXPECT_THAT(coordinator_->Read(variable).status(), refused);
+    EXPECT_THAT(coordinator_->ReadRows(variable, 0, 1).status(), refused);
+    EXPECT_THAT(coordinator_->ReadRows(variable, 0, 0).status(), refused);
+    EXPECT_THAT(coordinator_->Assign(variable, Tensor::Of<float>({1}, {8})), refused);
+    EXPECT_THAT(coordinator_->AssignRows(variable, {0}, Tensor::Of<float>({1}, {9})), refused);
+    EXPECT_THAT(coordinator_->AssignRows(variable, {}, Tensor()), refused);
+  }
+  for (const EmbeddingTable& table : tables) {
+    const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                  HasSubstr("table '" + table.name() +
+                                            "' was not created by this coordinator; use what its "
+                                            "CreateEmbeddingTable returned"));
+    const auto dim = static_cast<int64_t>(table.proto().dim());
+    const std::vector<float> row(table.proto().dim(), 5);
+    EXPECT_THAT(coordinator_->ReadRows(table, {1}).status(), refused);
+    EXPECT_THAT(coordinator_->AssignRows(table, {1}, Tensor::Of<float>(Shape({1, dim}), row)),
+                refused);
+    EXPECT_THAT(coordinator_->AssignRows(table, {}, Tensor()), refused);
+    EXPECT_THAT(coordinator_->ReadTable(
+                    table, [](const Coordinator::TableRows&) { return absl::OkStatus(); }),
+                refused);
+  }
+
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor value, coordinator_->Read(variable_));
+  EXPECT_THAT(value.flat<float>(), ::testing::ElementsAre(3, 3));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor zeros, coordinator_->ReadRows(grid, 0, 2));
+  EXPECT_THAT(zeros.flat<float>(), ::testing::Each(0));
+  for (const EmbeddingTable& table : {items, wide}) {
+    MU_EXPECT_OK(coordinator_->ReadTable(table, [](const Coordinator::TableRows&) {
+      return absl::InternalError("a row was created");
+    }));
+  }
+}
+
+// The error names the line. A handle that only looks like one of this coordinator's does no harm
+// here: the function names the own one.
+TEST_F(CoordinatorTest, FunctionsThatUseVariablesOrTablesOfAnotherCoordinatorAreRefused) {
+  MU_ASSERT_OK(coordinator_->CreateEmbeddingTable({.name = "items", .rows = 100, .dim = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(const auto another, Another());
+  MU_ASSERT_OK_AND_ASSIGN(const Variable v, another->CreateVariable({.name = "v", .shape = {2}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable longer,
+                          another->CreateVariable({.name = "w", .shape = {3}}));
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable narrow,
+                          another->CreateEmbeddingTable({.name = "narrow", .rows = 100, .dim = 1}));
+  const auto expect = [&](const std::string& what,
+                          const std::function<void(FunctionBuilder&)>& build) {
+    const absl::Status status = coordinator_->DefineFunction("uses", build).status();
+    EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr(what + " was not created by this coordinator")));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("coordinator_test.cc:"));
+  };
+  expect("variable 'v'", [&](FunctionBuilder& f) { f.Return("v", mu::Read(v)); });
+  expect("variable 'v'", [&](FunctionBuilder&) {
+    AssignAdd(v, ConstantTensor(Tensor::Of<float>({2}, {1, 1})));
+  });
+  expect("variable 'w'", [&](FunctionBuilder& f) { f.Return("w", mu::Read(longer)); });
+  expect("table 'narrow'", [&](FunctionBuilder& f) {
+    f.Return("row", EmbeddingLookup(narrow, ConstantTensor(Tensor::Of<int64_t>({1}, {1}))));
+  });
+  MU_EXPECT_OK(coordinator_->DefineFunction(
+      "uses", [&](FunctionBuilder& f) { f.Return("w", mu::Read(variable_)); }));
 }
 
 TEST_F(CoordinatorTest, VariablesSaysWhereEverythingIsAndWhatWasAskedOfIt) {

@@ -24,11 +24,11 @@ absl::StatusOr<std::unique_ptr<Coordinator>> WithoutServers(uint64_t job) {
 TEST(TableFileTest, AnotherCoordinatorsTableIsNeitherExportedNorImported) {
   MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("muster-table"));
   const std::string path = directory.path() + "/items.safetensors";
-  const EmbeddingTableSpec spec = {.name = "items", .rows = 10, .dim = 2};
   MU_ASSERT_OK_AND_ASSIGN(const auto coordinator, WithoutServers(1));
   MU_ASSERT_OK_AND_ASSIGN(const auto another, WithoutServers(2));
-  MU_ASSERT_OK(coordinator->CreateEmbeddingTable(spec));
-  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable others, another->CreateEmbeddingTable(spec));
+  MU_ASSERT_OK(coordinator->CreateEmbeddingTable({.name = "items", .rows = 10, .dim = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable others,
+                          another->CreateEmbeddingTable({.name = "items", .rows = 10, .dim = 1}));
   for (const EmbeddingTable& table : {EmbeddingTable(), others}) {
     const auto refused =
         StatusIs(absl::StatusCode::kInvalidArgument,
