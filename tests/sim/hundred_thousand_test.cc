@@ -37,9 +37,11 @@ constexpr FailedOnce kFailedOnce[] = {
 // A push is partly inherited if only some of the cuts that its partitions come from contain it.
 // Functions of several steps train in rounds in one of twenty histories, and in one of ten of these
 // a worker is killed, at any time. A second error meets the first within some milliseconds, and a
-// server that leaves a round that is being committed.
+// server that leaves a round that is being committed. A push is refused at the gate for what has
+// changed since it was checked.
 constexpr absl::string_view kRare[] = {"push partly inherited", "packed contributor dies",
-                                       "second error dropped", "leave in a decided round"};
+                                       "second error dropped", "leave in a decided round",
+                                       "push refused at gate"};
 // In some histories of 100,000, or in none. A worker answers a cancellation when no push of it is
 // on its way, so a fence waits only for those of workers that cannot be reached; tests of the
 // server's core hold what happens then. A round is skipped when rounds were switched off and on
