@@ -3,9 +3,11 @@
 #include <signal.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -40,7 +42,13 @@ bool IsTrainedNow(const std::string& run) {
 std::string ContinueCommand(const CliOptions& cli, const muster::JobProto& job,
                             const std::string& job_dir, bool again) {
   std::vector<std::string> words;
+  bool is_pipe = false;
   for (const std::string& word : cli.command_line) {
+    // A pipe of the program that started this run. Where the command is given again, it is closed,
+    // and the run would end at once.
+    if (std::exchange(is_pipe, word == "--parent_pipe_fd") || word == "--parent_pipe_fd" ||
+        absl::StartsWith(word, "--parent_pipe_fd="))
+      continue;
     if (again || (word != "--train_again" && word != "--train-again"))
       words.push_back(ForShell(word));
   }

@@ -34,6 +34,19 @@ TEST(ContinueCommand, IsTheCommandOfBeforeWithTheRunsDirectory) {
   EXPECT_EQ(ContinueCommand(cli, job, "/runs/x-1"), "coordinator train job.yaml");
 }
 
+TEST(ContinueCommand, NamesNoPipeOfTheProgramThatStartedTheRun) {
+  CliOptions cli;
+  cli.job_dir = "/runs/x-1";
+  cli.command_line = {"coordinator", "train", "job.yaml", "--parent_pipe_fd=3",
+                      "--job_dir=/runs/x-1"};
+  EXPECT_EQ(ContinueCommand(cli, {}, "/runs/x-1"),
+            "coordinator train job.yaml --job_dir=/runs/x-1");
+  cli.command_line = {"coordinator",      "train", "job.yaml",
+                      "--parent_pipe_fd", "3",     "--job_dir=/runs/x-1"};
+  EXPECT_EQ(ContinueCommand(cli, {}, "/runs/x-1"),
+            "coordinator train job.yaml --job_dir=/runs/x-1");
+}
+
 class UnfinishedRunTest : public ::testing::Test {
  protected:
   pb::JobProto Job(uint64_t seed = 1) {
