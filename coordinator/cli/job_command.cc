@@ -1,5 +1,4 @@
 // train, eval, predict and check.
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -84,6 +83,17 @@ LogOptions LogOf(const CliOptions& cli) {
   return log;
 }
 
+// When the program that started this one is gone, however it ended. As after a second Ctrl-C,
+// nothing more is saved, and local daemons notice that their coordinator is gone and end too. A
+// clean stop may take long, and another run may have this one's folder by then.
+void EndWithParent(int parent_pipe_fd) {
+  WatchParent(parent_pipe_fd, [] {
+    constexpr char kText[] = "\nstopped at once: the program that started this one has ended\n";
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+    ::_exit(kExitMachines);
+  });
+}
+
 // The end of a job that was not begun.
 int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemList& problems,
                     const Notices& notices) {
@@ -124,6 +134,7 @@ int RunCheckCommand(const CliOptions& options, const ModelRegistry& models) {
 }
 
 int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
+  EndWithParent(cli.parent_pipe_fd);
   ProblemList problems;
   RunSetup setup = SetUpRun(cli, UseOf(cli.command), models, &problems);
   LogOptions log = LogOf(cli);
@@ -136,10 +147,6 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   if (!logging.ok()) notices.Problems(absl::StrCat("no log is kept: ", logging.message(), "\n"));
   // Before anybody hears that the job runs.
   StopSignals signals(/*saves=*/cli.command == CliOptions::kTrain);
-  // Whoever was told to stop has its own time for that.
-  WatchParent(cli.parent_pipe_fd, [asked = signals.count()] {
-    if (*asked == 0) ::kill(::getpid(), SIGTERM);
-  });
   const CheckpointSignal checkpoint_signal;
   absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
                setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);

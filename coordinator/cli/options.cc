@@ -258,7 +258,7 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       ->type_name("worker:kill:every=3s,ps:kill:every=20s,seed=7");
   train
       ->add_option("--parent_pipe_fd", options.parent_pipe_fd,
-                   "ends cleanly when this pipe's other end closes (for launchers)")
+                   "ends at once when this pipe's other end closes (for launchers)")
       ->type_name("FD");
   train
       ->add_option("--placement", options.placement,

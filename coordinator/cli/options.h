@@ -53,7 +53,7 @@ struct CliOptions {
   std::string out;     // predict: the CSV; make-data: the folder; stats, make-vocab: the file
   std::vector<std::string> columns;  // predict: of the data, copied beside the predictions
   std::string chaos;                 // train: faults on demand
-  int parent_pipe_fd = -1;           // train: ends as at SIGTERM when this pipe closes
+  int parent_pipe_fd = -1;           // train: ends at once when this pipe closes
   std::string placement;             // train: of partitions on servers
   bool take_over = false;            // train
   bool train_again = false;          // train

@@ -1,14 +1,20 @@
 // `coordinator soak` with real processes.
 #include <gmock/gmock.h>
 
+#include <vector>
+
+#include "absl/strings/numbers.h"
 #include "tests/integration/cli/cli_run.h"
 #include "tests/integration/cli/soak_lines.h"
+#include "tests/testing/suspend.h"
 
 namespace mu {
 namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::SizeIs;
 
 class SoakCommandTest : public testing::CliTest {
  protected:
@@ -61,7 +67,21 @@ TEST_F(SoakCommandTest, AStopEndsTheRunThatIsUnderWay) {
   EXPECT_FALSE(FileExists(Path("record/runs/small-1")));
 }
 
-// Whatever ends it, also what it cannot pass on.
+// The `train` processes that train into this folder.
+std::vector<pid_t> TrainProcesses(const std::string& job_dir) {
+  std::vector<pid_t> pids;
+  for (const std::string& name : ListDirectory("/proc").value_or(std::vector<std::string>{})) {
+    pid_t pid = 0;
+    if (!absl::SimpleAtoi(name, &pid)) continue;
+    // Empty if it has ended and nobody has waited for it.
+    const auto command = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
+    if (command.value_or("").find("--job_dir=" + job_dir) != std::string::npos) pids.push_back(pid);
+  }
+  return pids;
+}
+
+// Whatever ends it, also what it cannot pass on. Daemons that hang hold up a clean stop: the run
+// would still use its folder when the next soak begins.
 TEST_F(SoakCommandTest, ARunDoesNotOutliveItsSoak) {
   for (const bool twice : {true, false}) {
     const std::string record = Path(twice ? "twice" : "killed");
@@ -70,6 +90,10 @@ TEST_F(SoakCommandTest, ARunDoesNotOutliveItsSoak) {
     EXPECT_TRUE(testing::Eventually([&] {
       return ReadFile(output).value_or("").find("\ntraining ") != std::string::npos;
     })) << ReadFile(output).value_or("nothing");
+    const std::string job_dir = record + "/runs/small-1/run";
+    EXPECT_THAT(TrainProcesses(job_dir), SizeIs(1));
+    const std::vector<pid_t> daemons = Daemons(job_dir);
+    for (const pid_t pid : daemons) ASSERT_TRUE(testing::Suspend(pid));
     if (twice) {
       MU_EXPECT_OK(soak->Kill(SIGINT));
       EXPECT_TRUE(testing::Eventually(
@@ -77,9 +101,15 @@ TEST_F(SoakCommandTest, ARunDoesNotOutliveItsSoak) {
     }
     MU_EXPECT_OK(soak->Kill(twice ? SIGINT : SIGKILL));
     ExitOf(soak.get());
-    EXPECT_TRUE(testing::Eventually([&] {
-      return ReadFile(output).value_or("").find("to continue: ") != std::string::npos;
-    })) << ReadFile(output).value_or("nothing");
+    EXPECT_TRUE(testing::Eventually([&] { return TrainProcesses(job_dir).empty(); }));
+    for (const pid_t pid : TrainProcesses(job_dir)) ::kill(pid, SIGKILL);  // nobody else would
+    for (const pid_t pid : daemons)
+      ::kill(pid, SIGCONT);  // unless the kernel has: no parent is left
+    ExpectNoDaemonLeft(job_dir, 2);
+    EXPECT_THAT(ReadFile(output).value_or(""),
+                AllOf(HasSubstr("the program that started this one has ended"),
+                      Not(HasSubstr("to continue: "))));
+    EXPECT_TRUE(testing::SoakLines(record).empty());
   }
 }
 
