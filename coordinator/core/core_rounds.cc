@@ -82,10 +82,8 @@ bool Core::SkipsRounds() const {
 void Core::DecideRound() {
   if (cancelling() || contributions_.empty()) return;
   const RoundRules& rules = queue_.rounds();
-  const bool nothing_more = nothing_more_ || loading() ||
-                            std::any_of(tasks_.begin(), tasks_.end(), [this](const auto& task) {
-                              return WaitsForRepeats(task.second);
-                            });
+  // Without training that is awaited, it is repeats that contribute, and these are complete.
+  const bool nothing_more = nothing_more_ || loading() || !queue_.IsTrainingAwaited();
   if (contributions_.size() < rules.replicas && !queue_.NothingCanJoin(nothing_more)) return;
   if (queue_.WaitsForDue(/*about_to_dispatch=*/dispatch_)) return;
   if (workers_.size() < rules.replicas && !std::exchange(warned_of_few_workers_, true)) {

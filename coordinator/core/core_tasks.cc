@@ -162,11 +162,12 @@ bool Core::MayBegin(const Task& task) const {
 bool Core::WaitsForRepeats(const Task& task) const {
   if (task.what.kind == ServerTask::Kind::kAssign) {
     // A round may have to be filled by functions that are scheduled after this.
-    if (queue_.rounds().on() && queue_.IsAwaited()) return false;
+    if (queue_.rounds().on() && queue_.IsTrainingAwaited()) return false;
     return queue_.IsRepeating(queue_.AssignmentOpen(task.place) ? task.place : queue_.next_id());
   }
   // While others run, no moment is asked for.
-  return task.what.after_repeats && !queue_.IsAwaited() && queue_.IsRepeating(queue_.next_id());
+  return task.what.after_repeats && !queue_.IsTrainingAwaited() &&
+         queue_.IsRepeating(queue_.next_id());
 }
 
 void Core::Begin(TaskId id, Task* task) {

@@ -25,10 +25,12 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
     ++lanes_[work.group].unfinished;
     ++unfinished_in_groups_;
   }
+  const bool all_finished = awaited_ == 0;
   Function& function = functions_[id];
   function.steps = work.steps;
   function.work = std::move(work);
-  awaited_ += function.awaited() ? 1 : 0;
+  CountAwaited(function, true);
+  if (function.awaited()) function.after = after_ = all_finished ? id : after_;
   CountUnbound(function.work, true);
   QueueOf(function.work.group).insert(id);
   return id;
@@ -248,7 +250,7 @@ bool FunctionQueue::CountStep(Function& function, uint32_t step, uint32_t sample
 }
 
 void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
-  awaited_ -= it->second.awaited() ? 1 : 0;
+  CountAwaited(it->second, false);
   if (it->second.work.updates && it->second.steps > 0) {
     it->second.worker.reset();
     it->second.run = RunId();
@@ -294,7 +296,7 @@ FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId r
 bool FunctionQueue::Remove(FunctionId id, RunId run) {
   const auto it = Current(id, run);
   if (it == functions_.end()) return false;
-  awaited_ -= it->second.awaited() ? 1 : 0;
+  CountAwaited(it->second, false);
   TakeFromWorker(it->second);
   late_.erase(id);
   Erase(it);
@@ -311,7 +313,7 @@ std::vector<FunctionId> FunctionQueue::CancelAll(bool all) {
       continue;
     }
     if (!function.bound) CountUnbound(function.work, false);
-    awaited_ -= function.awaited() ? 1 : 0;
+    CountAwaited(function, false);
     if (!function.finished) {
       removed.push_back(id);
     } else {

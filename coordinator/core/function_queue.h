@@ -267,6 +267,8 @@ class FunctionQueue {
   size_t unfinished() const { return functions_.size() - unfinished_in_groups_; }
   // Of these, one has never finished: somebody waits for it.
   bool IsAwaited() const { return awaited_ > 0; }
+  // The same of those that change variables or tables.
+  bool IsTrainingAwaited() const { return training_awaited_ > 0; }
   size_t queued(GroupId group) const;
   size_t unfinished(GroupId group) const;
   size_t unfinished_in_groups() const { return unfinished_in_groups_; }
@@ -362,9 +364,9 @@ class FunctionQueue {
   void ForgetRound();
   // More than the bound lies between its last step and the oldest one of others without a result.
   bool TooFarAhead(FunctionId id, const Function& function) const;
-  // What only reads the current values sees what had finished before it, also while that is
-  // repeated.
+  // What had finished before it, as its user sees it, is being repeated.
   bool WaitsForRepeats(FunctionId id, const Function& function) const;
+  void CountAwaited(const Function& function, bool more);
   uint64_t VersionFor(const FunctionWork& work) const {
     return std::max(work.needs_version, least_version_);
   }
@@ -399,10 +401,11 @@ class FunctionQueue {
   std::set<FunctionId> queued_;               // of training, those that do not run
   std::map<GroupId, Lane> lanes_;             // of groups with unfinished functions
   size_t unfinished_in_groups_ = 0;
-  size_t awaited_ = 0;                    // of functions_, see QueuedFunction::awaited
-  GroupId last_turn_;                     // whose function started last
-  size_t assignments_ = 0;                // of them
-  std::map<uint64_t, uint64_t> unbound_;  // steps of theirs that take batches, by dataset
+  size_t awaited_ = 0, training_awaited_ = 0;  // of functions_, see QueuedFunction::awaited
+  FunctionId after_;                           // of the newest function, see QueuedFunction::after
+  GroupId last_turn_;                          // whose function started last
+  size_t assignments_ = 0;                     // of them
+  std::map<uint64_t, uint64_t> unbound_;       // steps of theirs that take batches, by dataset
   // Finished, and not in every point. Changed by Keep, TakeKept and ForgetKept only.
   std::map<FunctionId, Function> kept_;
   KeptBytes kept_bytes_;            // of kept_

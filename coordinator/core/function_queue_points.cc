@@ -136,7 +136,7 @@ void FunctionQueue::Resume(CheckpointNumber checkpoint, const Position& position
     copy.worker.reset();
     copy.run = RunId();
     copy.finished = false;
-    awaited_ += copy.awaited() ? 1 : 0;
+    CountAwaited(copy, true);
     copy.delivered = copy.next_step;
     queued_.insert(id);
     assignments_ += copy.work.assignment != nullptr ? 1 : 0;
@@ -224,14 +224,20 @@ bool FunctionQueue::IsRepeating(FunctionId before) const {
 }
 
 bool FunctionQueue::WaitsForRepeats(FunctionId id, const Function& function) const {
-  if (function.work.updates || function.work.view != ViewId()) return false;
   // Beside training a group reads what is there.
-  if (IsInGroup(id) && (rules_.on() || IsAwaited())) return false;
-  if (!IsRepeating(id)) return false;
+  if (IsInGroup(id))
+    return function.work.view == ViewId() && !IsTrainingAwaited() && IsRepeating(id);
+  if (!functions_.empty() && functions_.begin()->first < function.after) return true;
+  if (function.work.updates || function.work.view != ViewId() || !IsRepeating(id)) return false;
   // A round that is repeated may have to be filled by what comes after this function.
-  return !rules_.on() ||
-         std::none_of(functions_.begin(), functions_.lower_bound(id),
-                      [](const auto& f) { return f.second.awaited() && f.second.work.updates; });
+  return !rules_.on() || std::none_of(functions_.begin(), functions_.lower_bound(id),
+                                      [](const auto& f) { return f.second.training_awaited(); });
+}
+
+void FunctionQueue::CountAwaited(const Function& function, bool more) {
+  const auto change = [more](size_t* count) { *count += more ? 1 : -1; };
+  if (function.awaited()) change(&awaited_);
+  if (function.training_awaited()) change(&training_awaited_);
 }
 
 }  // namespace mu

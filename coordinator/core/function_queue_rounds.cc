@@ -60,7 +60,8 @@ bool FunctionQueue::NothingCanJoin(bool nothing_more) const {
   });
   if (first == queued_.end()) return nothing_more;
   const Function& function = functions_.at(*first);
-  if (!Contributes(function)) return true;  // nothing overtakes it
+  // Nothing overtakes it.
+  if (!Contributes(function) || WaitsForRepeats(*first, function)) return true;
   return rules_.one_lease() && function.bound && NextLease(function) != round_lease_;
 }
 

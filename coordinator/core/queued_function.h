@@ -24,6 +24,9 @@ struct QueuedFunction {
   std::vector<BatchRange> batches;
   std::optional<WorkerId> worker;  // where it runs
   RunId run;
+  // When it was scheduled, everything below had finished: its user may have joined that first, so
+  // it runs after that, also where both are repeated. 0: not known.
+  FunctionId after;
   std::vector<WorkerId> avoid;    // workers that could not reach a server for it
   uint32_t unreadable = 0;        // answers to it, of any worker
   uint32_t lost = 0;              // workers that ended while they ran it, since its last result
@@ -39,6 +42,7 @@ struct QueuedFunction {
   bool awaited() const {
     return !finished && work.assignment == nullptr && work.group == GroupId();
   }
+  bool training_awaited() const { return awaited() && work.trains; }
 };
 
 }  // namespace mu

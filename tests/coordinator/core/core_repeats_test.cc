@@ -46,8 +46,36 @@ TEST_F(CoreRepeatsTest, WhoReadsAfterTrainingWaits) {
 }
 
 TEST_F(CoreRepeatsTest, WhoReadsBesideTrainingDoesNotWait) {
-  EXPECT_EQ(d_.Schedule(), "scheduled 2; start 2 on 0 from 0");
+  EXPECT_EQ(d_.Schedule(), "scheduled 2");
   EXPECT_EQ(d_.Want(8, {.kind = Kind::kReady, .after_repeats = true}), "done 8 OK");
+}
+
+TEST_F(CoreRepeatsTest, WhoReadsBesideWhatOnlyReadsWaits) {
+  EXPECT_EQ(Read(), "scheduled 2");
+  EXPECT_EQ(d_.Want(8, {.kind = Kind::kReady, .after_repeats = true}), "");
+  EXPECT_EQ(d_.Want(9, {.kind = Kind::kSave, .after_repeats = true}), "");
+  EXPECT_EQ(Repeated(), "finish 1 OK; done 8 OK; save 1; start 2 on 0 from 0");
+}
+
+// Its user may have joined before it was scheduled.
+TEST_F(CoreRepeatsTest, WhatIsScheduledAfterTrainingRunsAfterIt) {
+  EXPECT_EQ(d_.Schedule(), "scheduled 2");
+  EXPECT_EQ(d_.Schedule(), "scheduled 3");
+  EXPECT_EQ(Repeated(), "finish 1 OK; start 2 on 0 from 0; start 3 on 0 from 0") << "one turn";
+}
+
+// Functions 1 and 2 were two turns.
+TEST_F(CoreRepeatsTest, RepeatsOfTurnsAreTurns) {
+  EXPECT_EQ(Repeated(), "finish 1 OK");
+  EXPECT_EQ(d_.Schedule(), "scheduled 2; start 2 on 0 from 0");
+  d_.Result(2, 0);
+  d_.Ended(2);
+  d_.Step(event::DaemonDied{200});
+  d_.Join(pb::ROLE_PSSERVER, 300, 0);
+  d_.Routing(3, 3);
+  d_.Installed(0, 10);
+  EXPECT_EQ(d_.Restored(3), "use routing; serve in 3; start 1 on 0 from 0");
+  EXPECT_EQ(Repeated(), "finish 1 OK; start 2 on 0 from 0");
 }
 
 TEST_F(CoreRepeatsTest, WhatIsSavedAfterTrainingIsWhole) {
@@ -61,9 +89,8 @@ TEST_F(CoreRepeatsTest, ACheckpointThatSaysWhatItLacksDoesNotWait) {
 }
 
 TEST_F(CoreRepeatsTest, AnAssignmentComesAfterWhatHadFinished) {
-  EXPECT_EQ(d_.Schedule(), "scheduled 2; start 2 on 0 from 0");
   EXPECT_EQ(d_.Want(8, Assign()), "");
-  EXPECT_EQ(Repeated(), "finish 1 OK; assign 3") << "function 2 had not";
+  EXPECT_EQ(Repeated(), "finish 1 OK; assign 2");
 }
 
 TEST_F(CoreRepeatsTest, WhatOnlyReadsStartsAfterWhatHadFinished) {

@@ -267,7 +267,7 @@ TEST(FunctionQueue, CountsWhatTheNewestCheckpointLacks) {
   EXPECT_EQ(queue.RollBack(kOne).functions, 3u);
   EXPECT_EQ(queue.uncovered(), 0u);
   std::vector<StartRun> repeats = Dispatch(queue);
-  ASSERT_EQ(repeats.size(), 3u);
+  ASSERT_EQ(repeats.size(), 1u) << "each was scheduled after the one before";
   finish(repeats[0]);
   EXPECT_EQ(queue.uncovered(), 1u);
   queue.CancelAll();
@@ -394,11 +394,13 @@ TEST(FunctionQueue, IsAwaitedUntilEachFunctionOfTrainingHasFinishedOnce) {
   EXPECT_FALSE(queue.IsAwaited()) << "both are repeats";
   queue.Schedule(work);
   const std::vector<StartRun> second = Dispatch(queue);
-  ASSERT_EQ(second.size(), 3u);
+  ASSERT_EQ(second.size(), 2u);
   finish(second[0]);
   EXPECT_TRUE(queue.Remove(second[1].function, second[1].run));
   EXPECT_TRUE(queue.IsAwaited()) << "the repeats were nobody's";
-  EXPECT_TRUE(queue.Remove(second[2].function, second[2].run)) << "it has failed";
+  const std::vector<StartRun> third = Dispatch(queue);
+  ASSERT_EQ(third.size(), 1u) << "after them";
+  EXPECT_TRUE(queue.Remove(third[0].function, third[0].run)) << "it has failed";
   EXPECT_FALSE(queue.IsAwaited());
 
   queue.Schedule(work);
