@@ -137,6 +137,7 @@ void FunctionQueue::Resume(CheckpointNumber checkpoint, const Position& position
     copy.run = RunId();
     copy.finished = false;
     CountAwaited(copy, true);
+    after_ = std::max(after_, copy.after);
     copy.delivered = copy.next_step;
     queued_.insert(id);
     assignments_ += copy.work.assignment != nullptr ? 1 : 0;

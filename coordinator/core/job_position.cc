@@ -42,6 +42,7 @@ void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionPr
     out.set_dataset(function.work.dataset);
     out.set_step_offset(function.work.step_offset);
     out.set_bound(function.bound);
+    out.set_after(function.after.value());
     for (const BatchRange& range : function.batches) {
       const auto [lease, added] =
           leases.try_emplace(range.lease.get(), static_cast<uint32_t>(proto->leases_size()));
@@ -82,7 +83,7 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
     leases.push_back(std::make_shared<const pb::LeaseProto>(lease));
   for (const pb::CheckpointFunctionProto& in : proto.functions()) {
     if (in.function() == 0 || in.function() >= proto.next_function() ||
-        in.next_step() > in.steps()) {
+        in.next_step() > in.steps() || in.after() > in.function()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the position of function ", in.function(), " makes no sense"));
     }
@@ -99,6 +100,7 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
           std::make_shared<const std::vector<pb::TensorProto>>(in.args().begin(), in.args().end());
     }
     function.bound = in.bound();
+    function.after = FunctionId(in.after());
     function.steps = in.steps();
     function.next_step = in.next_step();
     MU_ASSIGN_OR_RETURN(function.batches, BatchesOf(in, leases));

@@ -78,6 +78,30 @@ TEST_F(CoreRepeatsTest, RepeatsOfTurnsAreTurns) {
   EXPECT_EQ(Repeated(), "finish 1 OK; start 2 on 0 from 0");
 }
 
+// A coordinator that continues the job knows them from the checkpoint's position.
+TEST(ResumedRepeatsTest, TurnsOfAnEarlierCoordinatorAreTurns) {
+  const auto no_data = [](uint64_t, WorkerId, uint32_t) { return std::nullopt; };
+  FunctionQueue::Position position;
+  position.next_id = FunctionId(3);
+  for (const uint64_t id : {1, 2}) {
+    FunctionQueue::Function& function = position.unfinished[FunctionId(id)];
+    function.after = FunctionId(id);
+    function.steps = function.work.steps = 1;
+    function.work.trains = function.work.updates = true;
+  }
+  FunctionQueue queue(4, no_data);
+  queue.WorkerReady(WorkerId(0), 1);
+  queue.Resume(CheckpointNumber(1), position);
+  queue.Schedule({.steps = 1, .trains = true, .updates = true});
+  std::vector<FunctionId> completed;
+  const auto first = queue.Dispatch(&completed);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].function, FunctionId(1));
+  queue.StepDone(first[0].function, first[0].run, 0);
+  queue.RunEnded(first[0].function, first[0].run);
+  EXPECT_EQ(queue.Dispatch(&completed).size(), 2u) << "of the same turn, as far as is known";
+}
+
 TEST_F(CoreRepeatsTest, WhatIsSavedAfterTrainingIsWhole) {
   EXPECT_EQ(d_.Want(8, {.kind = Kind::kSave, .after_repeats = true}), "");
   EXPECT_EQ(Repeated(), "finish 1 OK; save 1");

@@ -48,6 +48,7 @@ class JobPositionTest : public ::testing::Test {
     FunctionQueue::Function& waiting = position_.unfinished[FunctionId(102)];
     waiting.work.steps = waiting.steps = 4;
     waiting.work.dataset = 3;
+    waiting.after = FunctionId(101);
     waiting.work.args = std::make_shared<const std::vector<pb::TensorProto>>(2);
     AddQueuePosition(position_, &proto_);
   }
@@ -73,6 +74,7 @@ TEST_F(JobPositionTest, ComesBackAsItWas) {
     EXPECT_TRUE(function.work.updates) << "it runs again after a restore";
     EXPECT_EQ(function.work.args == nullptr, wanted.work.args == nullptr);
     EXPECT_EQ(function.bound, wanted.bound);
+    EXPECT_EQ(function.after, wanted.after);
     EXPECT_EQ(function.next_step, wanted.next_step);
     ASSERT_EQ(function.batches.size(), wanted.batches.size());
     for (size_t i = 0; i < wanted.batches.size(); ++i) {
@@ -130,6 +132,9 @@ TEST_F(JobPositionTest, AFunctionOutOfOrderIsRefused) {
     broken.mutable_functions(0)->set_function(id);
     EXPECT_THAT(QueuePositionOf(broken, 1), HasCode(absl::StatusCode::kInvalidArgument)) << id;
   }
+  pb::JobPositionProto after_itself = proto_;
+  after_itself.mutable_functions(2)->set_after(103);
+  EXPECT_THAT(QueuePositionOf(after_itself, 1), HasCode(absl::StatusCode::kInvalidArgument));
   proto_.mutable_functions(0)->set_next_step(5);
   EXPECT_THAT(QueuePositionOf(proto_, 1), HasCode(absl::StatusCode::kInvalidArgument));
 }
