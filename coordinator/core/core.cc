@@ -43,6 +43,7 @@ void Core::Step(absl::Time now, Event event, Actions* actions) {
     if (gap > options_.timeout / 2) awake_since_ = now;
   }
   now_ = now;
+  queue_.SetTime(Seconds());
   actions_ = actions;
   std::visit([this](auto& e) { On(e); }, event);
   DoTasks();
@@ -93,6 +94,8 @@ absl::Time Core::alarm() const {
   if (restored_.has_value()) alarm = std::min(alarm, old_leases_.last());
   if (work_again_at_ > now_) alarm = std::min(alarm, work_again_at_);
   alarm = std::min({alarm, views_.alarm(now_), installations_.alarm(now_)});
+  if (const std::optional<double> at = queue_.surplus_at())
+    alarm = std::min(alarm, options_.started + absl::Seconds(*at));
   for (const auto& [id, task] : tasks_) {
     if (task.not_before > now_) alarm = std::min(alarm, task.not_before);
   }

@@ -119,6 +119,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
                                               const Open& open) {
   Dispatching dispatching = {held, open, completed, without_data, {}, 0};
   waits_for_steps_ = false;
+  surplus_at_.reset();
   if (rules_.on()) dispatching.in_round = RunningContributions() + contributed_.size();
   // Whoever started last has its next turn after the others.
   std::vector<GroupId> turns = {GroupId()};
@@ -154,10 +155,7 @@ bool FunctionQueue::StartNext(GroupId group, Dispatching* dispatching) {
   const std::optional<WorkerId> worker = PoolFor(function.work).Pick(waiting, function.avoid);
   // Functions start in order: none overtakes one that waits for a worker.
   if (!worker.has_value()) return false;
-  // More than a round needs start only where nothing else of training would run.
-  const auto trains = [](const auto& run) { return !IsInGroup(run.second); };
-  const auto& runs = workers_.at(*worker).runs;
-  if (contributes && in_round >= rules_.replicas && std::any_of(runs.begin(), runs.end(), trains))
+  if (contributes && in_round >= rules_.replicas && !MayHaveSurplus(workers_.at(*worker), in_round))
     return false;
   if (!function.bound && !Bind(function, *worker)) return false;
   if (function.next_step >= function.steps) {
@@ -178,7 +176,10 @@ bool FunctionQueue::StartNext(GroupId group, Dispatching* dispatching) {
   function.run = next_run_;
   next_run_ = next_run_.Next();
   Worker& starts_on = workers_.at(*worker);
-  if (starts_on.runs.empty()) starts_on.news = true;
+  if (starts_on.runs.empty()) {
+    starts_on.news = true;
+    starts_on.began_at = time_;
+  }
   starts_on.runs.emplace(function.run, it->first);
   dispatching->starts.push_back({it->first, function.run, *worker, function.next_step,
                                  contributes ? function.next_step + 1 : function.steps,
@@ -233,6 +234,7 @@ bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t s
   Function& function = it->second;
   function.lost = function.backups = 0;
   Worker& worker = workers_.at(*function.worker);
+  worker.began_at = time_;
   if (!std::exchange(worker.news, true)) Changed(*function.worker, worker);
   return CountStep(function, step, samples);
 }

@@ -105,6 +105,8 @@ class FunctionQueue {
   // A backup run has taken the place of this one, which has not ended yet.
   bool IsSuperseded(RunId run) const { return superseded_.contains(run); }
 
+  // It is so late now, in seconds since any moment.
+  void SetTime(double now) { time_ = now; }
   // What to start now. Functions for which no data is left complete with fewer or no steps: those
   // with none are returned in `*completed` at once, and in `*without_data`, unless that is null,
   // with what had none for them. `held` (may be null) says which functions that change
@@ -150,6 +152,9 @@ class FunctionQueue {
   uint32_t RoundsMissedIfDue(FunctionId function) const;
   // Such a step runs, or is queued and may start with the Dispatch that is about to come.
   bool WaitsForDue(bool about_to_dispatch) const;
+  // When a contribution is late, so that a worker that has given its own may start another one: the
+  // last Dispatch has left one waiting for that. nullopt: it has not.
+  std::optional<double> surplus_at() const { return surplus_at_; }
   // No contribution starts until the round is committed or stopped; CancelAll leaves its set.
   void CloseRound(std::set<FunctionId> set) { decided_ = std::move(set); }
   // The round is committed: for each of its set these two, then NextRound. Whether the step's
@@ -300,6 +305,8 @@ class FunctionQueue {
     bool news = false;      // since the last Tick: a result, or its first function
     double silent = 0;      // seconds without news at the last Tick
     bool aside = false;
+    bool gave = false;    // a contribution to the open round
+    double began_at = 0;  // when its first run began, or had its last result
     WorkerPace pace;
   };
   // Those that may run a function, with what they need to have installed.
@@ -355,6 +362,8 @@ class FunctionQueue {
   // The step is done. Whether its result is to be delivered.
   static bool CountStep(Function& function, uint32_t step, uint32_t samples);
   size_t RunningContributions() const;
+  // One more than the round's `in_round` needs may start on this worker.
+  bool MayHaveSurplus(const Worker& worker, size_t in_round);
   struct LeaseKey {
     uint64_t dataset = 0, epoch = 0, index = 0;
     friend bool operator==(const LeaseKey&, const LeaseKey&) = default;
@@ -419,6 +428,7 @@ class FunctionQueue {
   std::list<Pool> pools_;               // of what was dispatched lately, the latest first
   std::map<RunId, Superseded> superseded_;
   StepTimes times_;
+  double time_ = 0;
   std::optional<double> now_;  // of the last Tick
   bool dispatched_ = false;    // something, since then
   uint64_t least_version_ = 0;
@@ -433,6 +443,7 @@ class FunctionQueue {
   std::map<FunctionId, uint32_t> late_;  // rounds that its next step was too late for
   size_t refused_ = 0;                   // of the open round, by CameTooLate
   std::optional<LeaseKey> round_lease_;  // of the contributions of the open round
+  std::optional<double> surplus_at_;
 };
 
 }  // namespace mu

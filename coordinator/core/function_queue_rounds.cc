@@ -7,6 +7,12 @@
 #include "coordinator/core/protections.h"
 
 namespace mu {
+namespace {
+
+// A contribution is late when it has taken so many times what steps of its function take.
+constexpr double kLateTimes = 2;
+
+}  // namespace
 
 void FunctionQueue::SetRounds(const RoundRules& rules) {
   if (rules_.on()) counted_steps_ = taken_steps_;
@@ -28,6 +34,32 @@ size_t FunctionQueue::RunningContributions() const {
   return running;
 }
 
+bool FunctionQueue::MayHaveSurplus(const Worker& worker, size_t in_round) {
+  // Only where nothing else of training would run.
+  for (const auto& [run, function] : worker.runs) {
+    if (!IsInGroup(function)) return false;
+  }
+  // Who has given its contribution would still compute another one when the next round begins,
+  // which would have to do without it. So this is done in place of contributions that are late.
+  if (!worker.gave) return true;
+  std::map<Fingerprint, double> most;
+  for (const auto& [id, other] : workers_) {
+    for (const auto& [run, id_of] : other.runs) {
+      const Function& function = functions_.at(id_of);
+      if (!Contributes(function)) continue;
+      const auto [time, added] = most.try_emplace(function.work.fingerprint);
+      if (added) time->second = kLateTimes * times_.Median(function.work.fingerprint).value_or(0);
+      const double late_at = other.began_at + time->second;
+      if (late_at <= time_) {
+        --in_round;
+      } else {
+        surplus_at_ = std::min(surplus_at_.value_or(late_at), late_at);
+      }
+    }
+  }
+  return in_round < rules_.replicas;
+}
+
 std::optional<FunctionQueue::LeaseKey> FunctionQueue::NextLease(const Function& function) {
   uint32_t end = 0;
   for (const BatchRange& range : function.batches) {
@@ -45,7 +77,9 @@ bool FunctionQueue::Contribute(FunctionId id, RunId run, uint32_t step) {
     return false;
   Function& function = it->second;
   function.lost = function.backups = 0;
-  workers_.at(*function.worker).news = true;
+  Worker& worker = workers_.at(*function.worker);
+  worker.news = worker.gave = true;
+  worker.began_at = time_;
   TakeFromWorker(function);
   contributed_.insert(id);
   return true;
@@ -161,6 +195,7 @@ void FunctionQueue::ForgetRound() {
   decided_.clear();
   round_lease_.reset();
   refused_ = 0;
+  for (auto& [id, worker] : workers_) worker.gave = false;
 }
 
 }  // namespace mu
