@@ -124,7 +124,7 @@ void Coordinator::Step(Event event) {
                              (run_ended != nullptr && IsInGroup(run_ended->start.function));
     const bool run_failed = run_ended != nullptr && !run_ended->error.ok() && !about_group;
     const bool was_cancelling = core_.cancelling();
-    was_awaited_ = core_.queue().IsAwaited();
+    was_awaited_ = core_.queue().IsTrainingAwaited();
     const bool in_a_round = core_.round_decided();
     const auto* const leave = std::get_if<event::Leave>(&next);
     if (in_a_round && leave != nullptr && leave->request.role() == pb::ROLE_PSSERVER)
@@ -209,7 +209,9 @@ std::vector<uint16_t> Coordinator::RecordsOf(const FunctionQueue::Function& func
 }
 
 void Coordinator::Do(action::Scheduled& a) {
+  if (records_.empty() || IsInGroup(records_.begin()->first)) turn_ = a.function;
   records_[a.function];
+  if (!IsInGroup(a.function)) turns_[a.function] = turn_;
   const FunctionQueue::Function* const function = core_.queue().Find(a.function);
   if (IsInGroup(a.function) || function == nullptr || function->work.dataset != 0) return;
   if (!function->work.trains) {
@@ -240,6 +242,10 @@ void Coordinator::Do(action::Start& a) {
     StartInGroup(start, &run);
   } else {
     cluster_->truth().Started(start.function.value(), start.first_step, start.round);
+    // Of a coordinator before this one only checkpoints know it.
+    if (const auto turn = turns_.find(start.function);
+        turn != turns_.end() && core_.queue().IsRepeating(turn->second))
+      cluster_->truth().Fail("a function runs beside what its user had joined before it");
     const FunctionQueue::Function& function = *core_.queue().Find(start.function);
     const std::vector<uint16_t> records = RecordsOf(function);
     std::copy(records.begin(), records.end(), run.records.begin());

@@ -245,12 +245,14 @@ class Coordinator final : public Process {
   std::map<FunctionId, std::vector<uint16_t>> records_;   // of functions that somebody waits for
   std::map<FunctionId, std::vector<uint16_t>> repeated_;  // of those that ran again afterwards
   std::set<FunctionId> only_read_;                        // functions of training
+  std::map<FunctionId, FunctionId> turns_;  // all below this had finished when it was scheduled
+  FunctionId turn_;                         // of the newest
 
   std::map<WorkerId, Stream> feeds_;
   uint32_t last_stream_ = 0;
   std::map<FunctionId, uint8_t> kept_steps_;  // whose round is not committed
   bool nothing_more_told_ = false;
-  bool was_awaited_ = false;  // some function was, before the event that is handled
+  bool was_awaited_ = false;  // some training was, before the event that is handled
   bool out_of_data_ = false;  // a worker is, which reads by itself: the user schedules no more
   int skips_ = 0;             // commitments of rounds without steps that are under way
 
@@ -272,7 +274,7 @@ class Coordinator final : public Process {
   uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is
   uint64_t bad_functions_ = 0;
   std::map<uint64_t, Time> installing_;  // since when, by incarnation
-  bool wants_restore_ = false, wants_rounds_ = false;
+  bool wants_restore_ = false, wants_rounds_ = false, wants_join_ = false, thinks_ = false;
   uint64_t restore_from_ = 0;                     // of restore_task_: the folder
   std::optional<Checkpoint> restore_checkpoint_;  // that one, as it was then
   Messages restore_answers_;                      // of the servers that have loaded it

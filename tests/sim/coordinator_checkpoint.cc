@@ -20,8 +20,8 @@ void Coordinator::Do(action::TaskDone& a) {
   if (a.task == read_task_) {
     read_task_ = TaskId();
     const FunctionQueue& queue = core_.queue();
-    // While others run, nobody waits. They may have ended in this very step.
-    const bool alone = !was_awaited_ && !queue.IsAwaited();
+    // While training runs, nobody waits. They may have ended in this very step.
+    const bool alone = !was_awaited_ && !queue.IsTrainingAwaited();
     if (a.status.ok() && alone && queue.IsRepeating(queue.next_id()))
       cluster_->truth().Fail("values are read that functions are still to make again");
   }

@@ -28,7 +28,7 @@ bool Coordinator::AllScheduled() const {
                            core_.leases(kDataset)->shared()->epoch() + 1 >= scenario.epochs);
 }
 
-bool Coordinator::Joins() const { return wants_restore_ || wants_rounds_; }
+bool Coordinator::Joins() const { return wants_restore_ || wants_rounds_ || wants_join_; }
 
 void Coordinator::Feed() {
   while (!beginning_ && !Joins() && core_.MaySchedule({}).granted() && !AllScheduled() &&
@@ -49,6 +49,7 @@ void Coordinator::Feed() {
     }
     Step(event::Schedule{std::move(work)});
     nothing_more_told_ = false;
+    wants_join_ = cluster_->PerMille(25);
   }
   if (!beginning_ && !ended() && !AllScheduled() && !core_.settling() && !core_.loading() &&
       core_.MaySchedule({}).wait)
@@ -141,6 +142,13 @@ void Coordinator::UserRestore() {
 }
 
 void Coordinator::ActWhenQuiet() {
+  if (wants_join_ && !thinks_ && !core_.queue().IsAwaited()) {
+    thinks_ = true;
+    After(cluster_->Between(0, 300 * kMillisecond), "next turn", [this] {
+      thinks_ = wants_join_ = false;
+      if (core_.queue().IsRepeating(core_.queue().next_id())) Saw("turn beside repeats");
+    });
+  }
   // While values are loaded the user waits for them.
   if (beginning_ || ended() || core_.loading() || !core_.quiet()) return;
   const RoundRules& rules = cluster_->rules();

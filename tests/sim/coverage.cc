@@ -25,8 +25,7 @@ std::vector<std::string> TypeNames(const std::variant<T...>*) {
 
 void Coverage::Add(const Seen& seen) {
   for (size_t group = 0; group < counts_.size(); ++group) {
-    uint64_t bits = seen.bits[group];
-    for (size_t i = 0; bits != 0; ++i, bits >>= 1) counts_[group][i] += bits & 1;
+    for (size_t i = 0; i < Seen::kMost; ++i) counts_[group][i] += seen.bits[group][i] ? 1 : 0;
   }
 }
 

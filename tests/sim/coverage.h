@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <iterator>
 #include <string>
@@ -43,7 +44,8 @@ inline constexpr std::string_view kMoments[] = {
     "values restored",        // by the user
     "function without data",  // of training
     "schedule waits for room",
-    "out of data",  // a worker that reads by itself
+    "turn beside repeats",  // it is scheduled while an earlier one, which was joined, is repeated
+    "out of data",          // a worker that reads by itself
     // Of the checkpoints' folder.
     "manifest not written", "manifest unreadable", "folder is shut", "rounds change",
     // Of a round that is skipped, since steps of another mode have taken its number.
@@ -78,7 +80,8 @@ class Moment {
 // Of one history, a bit each.
 struct Seen {
   enum Group { kEvent, kAction, kWorkerAction, kMoment, kRunError, kFault, kGroups };
-  std::array<uint64_t, kGroups> bits{};
+  static constexpr size_t kMost = 128;  // of one group
+  std::array<std::bitset<kMost>, kGroups> bits;
 
   void Saw(const Event& event) {
     Mark(kEvent, event.index());
@@ -89,9 +92,9 @@ struct Seen {
   void Saw(const WorkerAction& action) { Mark(kWorkerAction, action.index()); }
   void Saw(Moment moment) { Mark(kMoment, moment.index()); }
   void Saw(Fault fault) { Mark(kFault, static_cast<size_t>(fault)); }
-  void Mark(Group group, size_t bit) { bits[group] |= uint64_t{1} << bit; }
+  void Mark(Group group, size_t bit) { bits[group].set(bit); }
 };
-static_assert(std::size(kMoments) <= 64, "a bit each");
+static_assert(std::size(kMoments) <= Seen::kMost);
 
 class Coverage {
  public:
@@ -107,7 +110,7 @@ class Coverage {
   std::string Table() const;
 
  private:
-  std::array<std::array<uint64_t, 64>, Seen::kGroups> counts_{};
+  std::array<std::array<uint64_t, Seen::kMost>, Seen::kGroups> counts_{};
 };
 
 }  // namespace mu::sim
