@@ -160,14 +160,15 @@ bool Core::MayBegin(const Task& task) const {
 // What a lost server took with it is made again from functions that had finished. For the program
 // they were done before it asked for this.
 bool Core::WaitsForRepeats(const Task& task) const {
-  if (task.what.kind == ServerTask::Kind::kAssign) {
-    // A round may have to be filled by functions that are scheduled after this.
-    if (queue_.rounds().on() && queue_.IsTrainingAwaited()) return false;
-    return queue_.IsRepeating(queue_.AssignmentOpen(task.place) ? task.place : queue_.next_id());
-  }
-  // While others run, no moment is asked for.
-  return task.what.after_repeats && !queue_.IsTrainingAwaited() &&
-         queue_.IsRepeating(queue_.next_id());
+  const bool assigns = task.what.kind == ServerTask::Kind::kAssign;
+  if (!assigns && !task.what.after_repeats) return false;
+  FunctionId before = assigns && queue_.AssignmentOpen(task.place) ? task.place : queue_.next_id();
+  // While others run no moment is asked for, and a round that an assignment would wait for may have
+  // to be filled by functions that are scheduled after it. What was joined before these is repeated
+  // without them.
+  if (queue_.IsTrainingAwaited() && (!assigns || queue_.rounds().on()))
+    before = std::min(before, queue_.turn());
+  return queue_.IsRepeating(before);
 }
 
 void Core::Begin(TaskId id, Task* task) {

@@ -218,6 +218,8 @@ class FunctionQueue {
   bool HasAssignments() const { return assignments_ > 0; }  // to be repeated, now or later
   // Whether a function or an assignment below this id that had finished is being repeated.
   bool IsRepeating(FunctionId before) const;
+  // Everything below had finished when the first of what is awaited was scheduled.
+  FunctionId turn() const { return awaited_ > 0 ? after_ : next_id_; }
 
   // What the cuts of a checkpoint may contain in part or not at all; what had finished before is
   // whole in every cut.
@@ -270,9 +272,8 @@ class FunctionQueue {
   size_t queued() const { return queued_.size(); }
   size_t running() const;  // or complete in the open round
   size_t unfinished() const { return functions_.size() - unfinished_in_groups_; }
-  // Of these, one has never finished: somebody waits for it.
+  // Of these (that change state), one has never finished: somebody waits for it.
   bool IsAwaited() const { return awaited_ > 0; }
-  // The same of those that change variables or tables.
   bool IsTrainingAwaited() const { return training_awaited_ > 0; }
   size_t queued(GroupId group) const;
   size_t unfinished(GroupId group) const;

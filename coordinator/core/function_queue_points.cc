@@ -225,11 +225,15 @@ bool FunctionQueue::IsRepeating(FunctionId before) const {
 }
 
 bool FunctionQueue::WaitsForRepeats(FunctionId id, const Function& function) const {
-  // Beside training a group reads what is there.
-  if (IsInGroup(id))
-    return function.work.view == ViewId() && !IsTrainingAwaited() && IsRepeating(id);
+  // Beside training a group reads what is there, but for what had been joined before it. Repeats
+  // that were cancelled are made again.
+  if (IsInGroup(id)) {
+    return function.work.view == ViewId() &&
+           (repeats_cancelled_ || IsRepeating(IsTrainingAwaited() ? turn() : id));
+  }
   if (!functions_.empty() && functions_.begin()->first < function.after) return true;
   if (function.work.updates || function.work.view != ViewId() || !IsRepeating(id)) return false;
+  if (rules_.on() && !IsTrainingAwaited()) return true;
   // A round that is repeated may have to be filled by what comes after this function.
   return !rules_.on() || std::none_of(functions_.begin(), functions_.lower_bound(id),
                                       [](const auto& f) { return f.second.training_awaited(); });

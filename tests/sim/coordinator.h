@@ -275,6 +275,7 @@ class Coordinator final : public Process {
   uint64_t bad_functions_ = 0;
   std::map<uint64_t, Time> installing_;  // since when, by incarnation
   bool wants_restore_ = false, wants_rounds_ = false, wants_join_ = false, thinks_ = false;
+  bool blocks_ = false;                           // the user's thread, while it reads
   uint64_t restore_from_ = 0;                     // of restore_task_: the folder
   std::optional<Checkpoint> restore_checkpoint_;  // that one, as it was then
   Messages restore_answers_;                      // of the servers that have loaded it

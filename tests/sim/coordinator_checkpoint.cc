@@ -20,9 +20,10 @@ void Coordinator::Do(action::TaskDone& a) {
   if (a.task == read_task_) {
     read_task_ = TaskId();
     const FunctionQueue& queue = core_.queue();
-    // While training runs, nobody waits. They may have ended in this very step.
-    const bool alone = !was_awaited_ && !queue.IsTrainingAwaited();
-    if (a.status.ok() && alone && queue.IsRepeating(queue.next_id()))
+    // While training runs, nobody waits but for what had been joined before it. It may have ended
+    // in this very step.
+    const bool trains = was_awaited_ || queue.IsTrainingAwaited();
+    if (a.status.ok() && queue.IsRepeating(trains ? turn_ : queue.next_id()))
       cluster_->truth().Fail("values are read that functions are still to make again");
   }
   if (a.task == restore_task_) {
@@ -44,8 +45,10 @@ void Coordinator::Do(action::TaskDone& a) {
 
 // The program reads values whenever servers have lost some.
 void Coordinator::Do(action::Serving&) {
-  if (!beginning_ && !ended() && read_task_ == TaskId())
+  if (!beginning_ && !ended() && read_task_ == TaskId()) {
+    blocks_ = cluster_->PerMille(500);
     Ask(&read_task_, {.kind = ServerTask::Kind::kReady, .after_repeats = true});
+  }
 }
 
 void Coordinator::Continue(ResumeSearch::Next next) {

@@ -117,6 +117,11 @@ void Coordinator::StartInGroup(const StartRun& start, Message* run) {
   const auto view = views_.find(function.work.view);
   if ((view == views_.end() ? 0 : view->second) != group.folder)
     cluster_->truth().Fail("a function reads another view");
+  const FunctionQueue& queue = core_.queue();
+  const bool trains = was_awaited_ || queue.IsTrainingAwaited();
+  if (function.work.view == ViewId() &&
+      (queue.repeats_cancelled() || queue.IsRepeating(trains ? turn_ : queue.next_id())))
+    cluster_->truth().Fail("a group reads values that functions are still to make again");
   // Servers that a newer coordinator has taken have none of the views of before.
   if (function.work.view == ViewId() || cluster_->disk().epoch != epoch_) return;
   for (uint32_t s = 0; s < expected_servers_; ++s) {

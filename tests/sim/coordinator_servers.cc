@@ -178,6 +178,11 @@ void Coordinator::Do(action::Load& a) {
 // What becomes of the value is not simulated; its place among the functions, its repeats and its
 // errors are.
 void Coordinator::Do(action::Assign& a) {
+  const FunctionQueue& queue = core_.queue();
+  const bool joined_only = queue.rounds().on() && (was_awaited_ || queue.IsTrainingAwaited());
+  if (queue.AssignmentOpen(a.place) &&
+      queue.IsRepeating(joined_only ? std::min(turn_, a.place) : a.place))
+    cluster_->truth().Fail("an assignment is made before what its user had joined");
   CallError error;
   if (cluster_->PerMille(100)) error = CallError::Of(absl::UnavailableError("not assigned"));
   After(cluster_->Between(kMillisecond, 20 * kMillisecond), "assigned",

@@ -31,8 +31,8 @@ bool Coordinator::AllScheduled() const {
 bool Coordinator::Joins() const { return wants_restore_ || wants_rounds_ || wants_join_; }
 
 void Coordinator::Feed() {
-  while (!beginning_ && !Joins() && core_.MaySchedule({}).granted() && !AllScheduled() &&
-         !EpochIsOver()) {
+  while (!beginning_ && !Joins() && !(blocks_ && read_task_ != TaskId()) &&
+         core_.MaySchedule({}).granted() && !AllScheduled() && !EpochIsOver()) {
     const Scenario& scenario = cluster_->scenario();
     if (!scenario.per_worker && scenario.most_remembered == 0 && assign_task_ == TaskId() &&
         cluster_->PerMille(20)) {

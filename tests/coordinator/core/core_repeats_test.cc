@@ -1,10 +1,15 @@
 // What waits for functions that had finished and run again, because a server was lost.
+#include <gmock/gmock.h>
+
 #include "tests/coordinator/core/core_driver.h"
 
 namespace mu {
 namespace {
 
+using ::testing::AllOf;
 using testing::CoreDriver;
+using ::testing::HasSubstr;
+using ::testing::Not;
 using Kind = ServerTask::Kind;
 
 class CoreRepeatsTest : public ::testing::Test {
@@ -45,9 +50,25 @@ TEST_F(CoreRepeatsTest, WhoReadsAfterTrainingWaits) {
   EXPECT_EQ(Repeated(), "finish 1 OK; done 8 OK");
 }
 
-TEST_F(CoreRepeatsTest, WhoReadsBesideTrainingDoesNotWait) {
+TEST_F(CoreRepeatsTest, WhoReadsBesideTheNextTurnWaits) {
   EXPECT_EQ(d_.Schedule(), "scheduled 2");
-  EXPECT_EQ(d_.Want(8, {.kind = Kind::kReady, .after_repeats = true}), "done 8 OK");
+  EXPECT_EQ(d_.Want(8, {.kind = Kind::kReady, .after_repeats = true}), "");
+  EXPECT_EQ(d_.Want(9, {.kind = Kind::kSave, .after_repeats = true}), "");
+  EXPECT_EQ(Repeated(), "finish 1 OK; done 8 OK; save 1; start 2 on 0 from 0");
+}
+
+TEST(RepeatsOfOneTurn, WhoReadsBesideThemDoesNotWait) {
+  CoreDriver d;
+  d.Serve(1);
+  for (int i = 0; i < 2; ++i) d.Schedule();
+  d.Result(1, 0);
+  d.Ended(1);
+  d.Step(event::DaemonDied{100});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  d.Routing(2, 2);
+  d.Installed(0, 10);
+  d.Restored(2);
+  EXPECT_EQ(d.Want(8, {.kind = Kind::kReady, .after_repeats = true}), "done 8 OK");
 }
 
 TEST_F(CoreRepeatsTest, WhoReadsBesideWhatOnlyReadsWaits) {
@@ -123,15 +144,34 @@ TEST_F(CoreRepeatsTest, WhatOnlyReadsStartsAfterWhatHadFinished) {
   EXPECT_EQ(Repeated(), "finish 1 OK; start 2 on 0 from 0; start 3 on 0 from 0");
 }
 
-TEST_F(CoreRepeatsTest, AGroupThatReadsCurrentValuesWaitsIfAllOfTrainingHasFinished) {
-  d_.Step(event::GroupMade{GroupId(1), ViewId()});
-  FunctionWork work;
-  work.name = "read";
-  work.fingerprint = Fingerprint(6);
-  work.group = GroupId(1);
-  const std::string scheduled = d_.Step(event::Schedule{work});
-  EXPECT_THAT(scheduled, ::testing::Not(::testing::HasSubstr("start"))) << scheduled;
-  EXPECT_THAT(Repeated(), ::testing::HasSubstr("start"));
+class GroupRepeatsTest : public CoreRepeatsTest {
+ protected:
+  GroupRepeatsTest() { d_.Step(event::GroupMade{GroupId(1), ViewId()}); }
+  std::string Evaluate() {
+    FunctionWork work;
+    work.name = "read";
+    work.fingerprint = Fingerprint(6);
+    work.group = GroupId(1);
+    return d_.Step(event::Schedule{std::move(work)});
+  }
+};
+
+TEST_F(GroupRepeatsTest, CurrentValuesAreReadAfterAllOfTrainingThatHasFinished) {
+  EXPECT_THAT(Evaluate(), Not(HasSubstr("start")));
+  EXPECT_THAT(Repeated(), HasSubstr("start"));
+}
+
+TEST_F(GroupRepeatsTest, CurrentValuesAreReadBesideTheNextTurnAfterTheOneBefore) {
+  EXPECT_EQ(d_.Schedule(), "scheduled 2");
+  EXPECT_THAT(Evaluate(), Not(HasSubstr("start")));
+  EXPECT_THAT(Repeated(), AllOf(HasSubstr("start 2 on 0"),
+                                HasSubstr(absl::StrCat("start ", kFirstInGroups.value()))));
+}
+
+TEST_F(GroupRepeatsTest, RepeatsThatAreCancelledAreMadeAgainFirst) {
+  d_.Step(event::CancelEverything{});
+  EXPECT_THAT(Evaluate(), Not(HasSubstr("start")));
+  EXPECT_THAT(d_.TickAfter(absl::Milliseconds(1)), Not(HasSubstr("start")));
 }
 
 }  // namespace

@@ -106,6 +106,66 @@ TEST_F(CoreRoundsChange, APointKeepsItsRoundWhenTheirSizeChanges) {
   EXPECT_EQ(d_.core.queue().round(), 2u) << "the rates are those of what runs again";
 }
 
+// What a lost server took with it is repeated in rounds, too.
+class RepeatedRounds : public testing::CoreRoundsTest {};
+
+TEST_F(RepeatedRounds, DoNotWaitForTheNextTurn) {
+  Serve(1, {.replicas = 2}, /*functions=*/1);
+  Result(1, 0);
+  d_.Ended(1);
+  Note(d_.Step(event::NothingMore{}));
+  Committed();
+  LoseServer();
+  EXPECT_EQ(d_.Schedule(), "scheduled 2");
+  EXPECT_EQ(Result(1, 0), "keep 1; commit 1: 1 (1)");
+}
+
+TEST_F(RepeatedRounds, DoNotWaitForWhatAReaderHoldsUp) {
+  Serve(1, {.replicas = 2}, /*functions=*/3);
+  FunctionWork read;
+  read.fingerprint = Fingerprint(6);
+  d_.Step(event::Schedule{std::move(read)});  // function 4, of this turn
+  const auto round = [this] {
+    for (const uint64_t f : {1, 2}) {
+      Result(f, 0);
+      d_.Ended(f);
+    }
+    Committed();
+  };
+  round();
+  Result(3, 0);
+  d_.Ended(3);
+  Note(d_.Step(event::NothingMore{}));
+  Committed();
+  d_.Schedule();  // still of this turn, since function 4 has not ended
+  LoseServer();
+  round();
+  EXPECT_EQ(Result(3, 0), "keep 3; commit 2: 3 (1)");
+}
+
+// And nobody says that there is nothing more.
+TEST_F(RepeatedRounds, ThatHaveBecomeSmallWaitForNobody) {
+  Serve(1, {.replicas = 1}, /*functions=*/1);
+  Result(1, 0);
+  d_.Ended(1);
+  Committed();
+  d_.Step(event::SetRounds{{.replicas = 2}});
+  LoseServer();
+  EXPECT_EQ(Result(1, 0), "keep 1; commit 1: 1 (1)");
+}
+
+TEST_F(RepeatedRounds, AnAssignmentComesAfterThoseOfTheTurnBefore) {
+  Serve(1, {.replicas = 1}, /*functions=*/1);
+  Result(1, 0);
+  d_.Ended(1);
+  Committed();
+  LoseServer();
+  EXPECT_EQ(d_.Schedule(), "scheduled 2");
+  EXPECT_EQ(
+      d_.Want(8, {.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()}),
+      "");
+}
+
 // Rounds that are asked for after the job was restored count further as well.
 TEST_F(CoreRoundsChange, StepsOfTheRestoredRoundsAreNotCountedAgain) {
   d_.Serve(/*workers=*/1);

@@ -31,6 +31,14 @@ class CoreRoundsTest : public ::testing::Test {
   std::string Committed(absl::Status status = absl::OkStatus()) {
     return d_.Step(event::RoundCommitted{attempt_, CallError::Of(std::move(status)), {1, 1}});
   }
+  // The first of the two is lost, and another one has taken its place.
+  void LoseServer() {
+    d_.Step(event::DaemonDied{100, "killed"});
+    d_.Join(pb::ROLE_PSSERVER, 200, 0);
+    d_.Restored(2);
+    d_.Routing(2, 2);
+    d_.Installed(0, 10);
+  }
   bool Runs(uint64_t function) const {
     const FunctionQueue::Function* const f = d_.core.queue().Find(FunctionId(function));
     return f != nullptr && f->worker.has_value();
