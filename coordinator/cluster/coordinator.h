@@ -88,8 +88,9 @@ struct RestoredJob {
   std::string directory;  // of the checkpoint
   pb::CheckpointProto manifest;
   std::string user_state;  // of the last Schedule or SetUserState before the checkpoint
-  std::vector<RemoteValue>
-      unfinished;  // calls of before that run again or go on; Join waits for them
+  // Calls of before that run again or go on; Join waits for them. Each has the results of the steps
+  // from the position's `next_step` on: those before it had arrived when the checkpoint was begun.
+  std::vector<RemoteValue> unfinished;
 };
 
 struct SaveOptions {

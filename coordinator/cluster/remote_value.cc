@@ -6,6 +6,19 @@
 #include "common/base/steady_now.h"
 
 namespace mu {
+namespace {
+
+// Drops the first `count` batches.
+void SkipBatches(uint32_t count, std::vector<BatchRange>* batches) {
+  auto range = batches->begin();
+  for (; range != batches->end() && range->batches <= count; ++range) count -= range->batches;
+  batches->erase(batches->begin(), range);
+  if (batches->empty()) return;
+  batches->front().first_batch += count;
+  batches->front().batches -= count;
+}
+
+}  // namespace
 
 uint64_t FunctionResult::samples() const {
   uint64_t total = 0;
@@ -69,6 +82,7 @@ void FunctionState::AddStep(const pb::StepResult& step, FunctionResult::Step par
 }
 
 void FunctionState::SetBatches(std::vector<BatchRange> batches) {
+  SkipBatches(first_step_, &batches);
   MutexLock lock(&mutex_);
   result_.batches_ = std::move(batches);
 }

@@ -25,7 +25,9 @@ struct MarkedRecord {
   std::string reason;   // "file:line: what is wrong"
 };
 
-// What the steps of a function returned. Copies share the tensors.
+// What the steps of a function returned. Copies share the tensors. Of a call that an earlier
+// coordinator had begun (RestoredJob::unfinished): the steps whose results that one did not have.
+// Steps are counted from the first of these.
 class FunctionResult {
  public:
   struct Step {
@@ -47,7 +49,8 @@ class FunctionResult {
   const std::string& first_bad_record() const { return first_bad_record_; }
   // The records that the steps used, in order; empty if the function reads no data.
   const std::vector<BatchRange>& batches() const { return batches_; }
-  // The data ended before all steps could run.
+  // The data ended before all steps could run. Also false of a call that had its batches in a
+  // checkpoint of an earlier program, which does not say how many steps were asked for.
   bool end_of_data() const { return steps_.size() < requested_steps_; }
 
   // What step `step` returned as `name`. NOT_FOUND for another name (the message lists them),
@@ -60,7 +63,7 @@ class FunctionResult {
  private:
   friend class FunctionState;
   std::vector<std::string> names_;
-  uint32_t requested_steps_;
+  uint32_t requested_steps_;  // of those whose results belong here
   std::vector<Step> steps_;
   std::vector<BatchRange> batches_;
   uint64_t bad_records_ = 0;
@@ -81,12 +84,14 @@ struct PendingError {
 // The shared state of a call. The runtime writes, RemoteValues read.
 class FunctionState {
  public:
-  FunctionState(std::vector<std::string> names, uint32_t requested_steps)
-      : result_(std::move(names), requested_steps) {}
+  // `requested_steps`: of the whole call. `first_step`, at most as many: the first whose result is
+  // added here; an earlier coordinator had those before.
+  FunctionState(std::vector<std::string> names, uint32_t requested_steps, uint32_t first_step = 0)
+      : first_step_(first_step), result_(std::move(names), requested_steps - first_step) {}
   // A step's result as a worker sends it; INTERNAL if its tensors do not parse.
   static absl::StatusOr<FunctionResult::Step> Parse(const pb::StepResult& step);
   void AddStep(const pb::StepResult& step, FunctionResult::Step parsed);
-  void SetBatches(std::vector<BatchRange> batches);
+  void SetBatches(std::vector<BatchRange> batches);  // of all steps of the call
   void Finish(absl::Status status);
   bool Done() const;
   // Called when somebody begins to wait for a call that is not done; it must not wait itself. To be
@@ -100,6 +105,7 @@ class FunctionState {
   void WhenDone(std::function<void()> done);
 
  private:
+  const uint32_t first_step_;
   std::function<void()> on_wait_;
   mutable Mutex mutex_;
   mutable CondVar changed_;

@@ -113,7 +113,7 @@ absl::Status Runtime::PrepareResumeNow(TaskState* state, std::vector<ResumePoint
     std::vector<std::string> names;
     for (const auto& value : installed->proto.returns()) names.push_back(value.name());
     auto& value = state->unfinished[id] =
-        std::make_shared<FunctionState>(std::move(names), function.steps);
+        std::make_shared<FunctionState>(std::move(names), function.work.steps, function.next_step);
     // Whether or not rounds are on by now: NothingMore looks when somebody waits.
     value->OnWait([this] { NothingMore(); });
   }

@@ -38,6 +38,7 @@ void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionPr
     out.set_function(id.value());
     out.set_fingerprint(function.work.fingerprint.value());
     out.set_steps(function.steps);
+    out.set_requested_steps(function.work.steps);
     out.set_next_step(function.next_step);
     out.set_dataset(function.work.dataset);
     out.set_step_offset(function.work.step_offset);
@@ -89,7 +90,8 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
     }
     FunctionQueue::Function& function = position.unfinished[FunctionId(in.function())];
     function.work.fingerprint = Fingerprint(in.fingerprint());
-    function.work.steps = in.steps();
+    // Manifests of earlier programs do not say whether the data ended before.
+    function.work.steps = std::max(in.requested_steps(), in.steps());
     function.work.dataset = in.dataset();
     function.work.needs_version = needs_version;
     function.work.step_offset = in.step_offset();

@@ -45,6 +45,7 @@ class JobPositionTest : public ::testing::Test {
     position_.next_id = FunctionId(103);
     position_.unfinished[FunctionId(100)] = Bound({{first_, 0, 3}, {second_, 0, 1}});
     position_.unfinished[FunctionId(101)] = Bound({{second_, 1, 4}});
+    position_.unfinished[FunctionId(101)].work.steps = 6;  // the data ended
     FunctionQueue::Function& waiting = position_.unfinished[FunctionId(102)];
     waiting.work.steps = waiting.steps = 4;
     waiting.work.dataset = 3;
@@ -118,6 +119,17 @@ TEST_F(JobPositionTest, AnEarlierManifestIsRead) {
   ASSERT_EQ(batches.size(), 2u);
   EXPECT_EQ(batches[0].batches, 3u);
   EXPECT_EQ(batches[1].lease->index(), 8u);
+}
+
+// As programs wrote it that kept the number of batches only.
+TEST_F(JobPositionTest, AnEarlierManifestDoesNotSayThatTheDataEnded) {
+  for (pb::CheckpointFunctionProto& function : *proto_.mutable_functions())
+    function.clear_requested_steps();
+  MU_ASSERT_OK_AND_ASSIGN(const auto found, QueuePositionOf(proto_, 1));
+  for (const auto& [id, function] : found.unfinished) {
+    EXPECT_EQ(function.steps, 4u) << id.value();
+    EXPECT_EQ(function.work.steps, 4u) << id.value();
+  }
 }
 
 TEST_F(JobPositionTest, ALeaseThatIsNotThereIsRefused) {
