@@ -257,22 +257,6 @@ TEST(CoreGroups, DoNotKeepABackupFromStarting) {
   EXPECT_EQ(d.Schedule(), "scheduled 2; start 2 on 0 from 0") << "beside the group's";
 }
 
-TEST(CoreGroups, WhoGaveToTheLastRoundMayBeABackupOfThisOne) {
-  Driver d;
-  d.Step(event::SetRounds{{.replicas = 1, .backups = 1}});
-  d.Serve(2);
-  d.Make();
-  EXPECT_EQ(d.Schedule(), "scheduled 1; start 1 on 0 from 0");
-  d.now += absl::Seconds(1);
-  d.Result(1, 0);
-  const uint64_t attempt = d.Last<action::CommitRound>().attempt;
-  d.Ended(1);
-  d.Step(event::RoundCommitted{attempt, {}, {1}});
-  d.Eval();  // on worker 0
-  EXPECT_EQ(d.Schedule(), "scheduled 2; start 2 on 1 from 0");
-  EXPECT_EQ(d.Schedule(), "scheduled 3; start 3 on 0 from 0") << "it has given nothing to this one";
-}
-
 TEST(CoreGroups, SchedulingInOneKeepsARoundFromWaitingForMore) {
   Driver d;
   d.Step(event::SetRounds{{.replicas = 2, .backups = 0}});

@@ -106,6 +106,22 @@ TEST_F(CoreRoundsChange, APointKeepsItsRoundWhenTheirSizeChanges) {
   EXPECT_EQ(d_.core.queue().round(), 2u) << "the rates are those of what runs again";
 }
 
+TEST_F(CoreRoundsChange, WhoGaveToTheLastRoundMayBeABackupOfTheNext) {
+  Serve(2, {.replicas = 1, .backups = 1}, /*functions=*/1);
+  d_.now += absl::Seconds(1);
+  Result(1, 0);
+  d_.Ended(1);
+  Committed();
+  d_.Step(event::GroupMade{GroupId(1), ViewId()});
+  FunctionWork work;
+  work.fingerprint = Fingerprint(6);
+  work.group = GroupId(1);
+  d_.Step(event::Schedule{std::move(work)});  // beside it on worker 0
+  EXPECT_EQ(d_.Schedule(), "scheduled 2; start 2 on 1 from 0");
+  EXPECT_EQ(d_.Schedule(), "scheduled 3; start 3 on 0 from 0")
+      << "it has given nothing to this one";
+}
+
 // What a lost server took with it is repeated in rounds, too.
 class RepeatedRounds : public testing::CoreRoundsTest {};
 
