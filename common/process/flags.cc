@@ -1,11 +1,13 @@
 #include "common/process/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <iostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/version.h"
@@ -57,6 +59,14 @@ void PrintPage(const CLI::App& app, const std::string& title) {
     PrintPage(*command, title + " " + command->get_name());
 }
 
+// No range of CLI11 excludes "nan", and of "inf" it says that it lies outside of one with 300
+// digits.
+std::string RefuseNoNumber(const std::string& text) {
+  double value = 0;
+  if (!absl::SimpleAtod(text, &value) || std::isfinite(value)) return "";  // others say the rest
+  return absl::StrCat("`", text, "` is no finite number");
+}
+
 void NameEnvironment(CLI::App* app, const std::string& program, const std::string& title) {
   // Hidden: it is for our own docs.
   app->add_flag_callback("--help_markdown",
@@ -69,6 +79,8 @@ void NameEnvironment(CLI::App* app, const std::string& program, const std::strin
     const std::vector<std::string>& names = option->get_lnames();
     if (names.empty() || names[0] == "help" || names[0] == "version") continue;
     option->envname(EnvironmentNameOf(program, names[0]));
+    if (option->get_type_name().rfind("FLOAT", 0) == 0)
+      option->transform(CLI::Validator(RefuseNoNumber, ""));  // goes before all checks
   }
   for (CLI::App* command : app->get_subcommands(nullptr))
     NameEnvironment(command, program, title + " " + command->get_name());

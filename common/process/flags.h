@@ -13,7 +13,8 @@ namespace mu {
 std::string EnvironmentNameOf(const std::string& program, const std::string& flag);
 
 // Call when all flags are there: gives each, those of subcommands too, its environment variable
-// (the command line goes before it), and the program --version.
+// (the command line goes before it), and the program --version. Numbers that are not whole have to
+// be finite.
 void FinishFlags(CLI::App* app, const std::string& program);
 
 // Parses the command line. Throws what CLI11 throws; also for a flag with an empty value, `--out=`,

@@ -36,6 +36,30 @@ TEST(Flags, EachHasAnEnvironmentVariable) {
   }
 }
 
+TEST(Flags, NumbersAreFinite) {
+  for (const char* text : {"nan", "-nan", "inf", "-inf", "1e999"}) {
+    CLI::App app;
+    double free = 0, bounded = 0;
+    std::vector<double> several;
+    app.add_option("--free", free);
+    app.add_option("--several", several)->delimiter(',');
+    CLI::App* const command = app.add_subcommand("command");
+    command->add_option("--bounded", bounded)->check(CLI::Range(0.5, 3600.0));
+    FinishFlags(&app, "flagstest");
+    for (const std::string flag : {"--free=", "--several=1,", "command --bounded="}) {
+      try {
+        app.parse(flag + text, false);
+        ADD_FAILURE() << flag << text << " is taken";
+      } catch (const CLI::ParseError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("is no finite number")) << flag << text;
+      }
+    }
+    EXPECT_NO_THROW(app.parse("--free=-1.5 --several=1,2 command --bounded=7", false));
+    EXPECT_EQ(free, -1.5);
+    EXPECT_EQ(bounded, 7);
+  }
+}
+
 TEST(Flags, AnEmptyValueDoesNotTakeTheNextFlag) {
   for (const char* empty : {"--columns=", "--name=", "--flag="}) {
     CLI::App app;
