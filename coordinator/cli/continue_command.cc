@@ -49,8 +49,10 @@ std::string ContinueCommand(const CliOptions& cli, const muster::JobProto& job,
     if (std::exchange(is_pipe, word == "--parent_pipe_fd") || word == "--parent_pipe_fd" ||
         absl::StartsWith(word, "--parent_pipe_fd="))
       continue;
-    if (again || (word != "--train_again" && word != "--train-again"))
-      words.push_back(ForShell(word));
+    if (!again && (word == "--train_again" || word == "--train-again")) continue;
+    // Whoever goes on later does not mean to end whoever trains by then.
+    if (word == "--take_over" || word == "--take-over") continue;
+    words.push_back(ForShell(word));
   }
   if (cli.job_dir.empty() && job.job_dir().empty())
     words.push_back(ForShell(absl::StrCat("--job_dir=", job_dir)));

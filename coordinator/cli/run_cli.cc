@@ -1,5 +1,7 @@
 #include "coordinator/cli/run_cli.h"
 
+#include <signal.h>
+
 #include "common/client/health_command.h"
 #include "common/process/descriptor_limit.h"
 #include "common/process/fast_bins.h"
@@ -16,6 +18,12 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
   if (!options.has_value()) return exit_code;
   RaiseDescriptorLimit();
   DisableFastBins();
+  // What is said to a pipe that nobody reads any more (`| tee log`, and Ctrl-C for both) is no
+  // reason to end: there is something to save. Commands that only say something end with the pipe.
+  const bool works =
+      options->command == CliOptions::kTrain || options->command == CliOptions::kEval ||
+      options->command == CliOptions::kPredict || options->command == CliOptions::kSoak;
+  if (works) signal(SIGPIPE, SIG_IGN);
   switch (options->command) {
     case CliOptions::kTrain:
     case CliOptions::kEval:

@@ -47,6 +47,16 @@ TEST(ContinueCommand, NamesNoPipeOfTheProgramThatStartedTheRun) {
             "coordinator train job.yaml --job_dir=/runs/x-1");
 }
 
+TEST(ContinueCommand, EndsNobodyElse) {
+  CliOptions cli;
+  cli.job_dir = "/runs/x-1";
+  for (const char* flag : {"--take_over", "--take-over"}) {
+    cli.command_line = {"coordinator", "train", "job.yaml", flag, "--job_dir=/runs/x-1"};
+    EXPECT_EQ(ContinueCommand(cli, {}, "/runs/x-1"),
+              "coordinator train job.yaml --job_dir=/runs/x-1");
+  }
+}
+
 class UnfinishedRunTest : public ::testing::Test {
  protected:
   pb::JobProto Job(uint64_t seed = 1) {

@@ -81,6 +81,25 @@ TEST_F(StoppingTest, CtrlCStopsCleanlyAndSaves) {
   ExpectNoDaemonLeft(Path("run"), 4);
 }
 
+// As where the end of `| tee log` comes before its own: Ctrl-C is for both.
+TEST_F(StoppingTest, NobodyWhoReadsWhatItSaysIsNoReasonToEnd) {
+  SubprocessOptions options;
+  options.path = "bash";
+  options.args = {"-c",
+                  "set -o pipefail; \"$@\" | head -n 1",
+                  "bash",
+                  absl::StrCat(MUSTER_BINARY_DIR, "/coordinator"),
+                  "train",
+                  Job(),
+                  "--job_dir=" + Path("run")};
+  options.output_file = Path("head.txt");
+  MU_ASSERT_OK_AND_ASSIGN(const auto shell,
+                          Subprocess::Start(testing::EndsWithThisTest(std::move(options))));
+  EXPECT_EQ(ExitOf(shell.get()), 0) << "141 is SIGPIPE";
+  EXPECT_EQ(Report(Path("run/report.json"))["status"], "done");
+  ExpectNoDaemonLeft(Path("run"), 4);
+}
+
 TEST_F(StoppingTest, SigtermIsTheSame) {
   auto training = StartTraining();
   MU_ASSERT_OK(training->Kill(SIGTERM));
