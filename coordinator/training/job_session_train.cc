@@ -84,6 +84,9 @@ absl::StatusOr<absl::Duration> CheckpointEvery(const pb::CheckpointOptionsProto&
 
 std::string DescribeEarlyStopping(const EarlyStoppingReport& report) {
   const EarlyStoppingState& state = report.state;
+  if (!std::isfinite(state.best) && state.seen_steps == 0)
+    return absl::StrCat("early stopping: nothing has been evaluated, so ", report.metric,
+                        " has no best value yet");
   if (!std::isfinite(state.best))
     return absl::StrCat("early stopping: ", report.metric, " was never defined");
   return absl::StrFormat("%s: %s was best, %s, after %d steps%s",
