@@ -259,6 +259,11 @@ class Coordinator : public VariableFactory {
   // newest state.
   absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {},
                                                  std::string* directory = nullptr);
+  // The same on another thread than the program's, which does not know how training goes
+  // (training/checkpointer.h). CANCELLED once functions have failed or were cancelled, until one
+  // that trains is scheduled: a job that is continued from it would lack what they were to do.
+  absl::StatusOr<pb::CheckpointProto> CheckpointBeside(pb::CheckpointProto manifest = {},
+                                                       std::string* directory = nullptr);
   // What Checkpoint would write is the job's: a function that changes variables or tables was
   // scheduled, Restore() has continued the job or found nothing, or the program has said
   // StartFresh(). A program that continues a job holds initial values before that, whatever it has

@@ -38,10 +38,11 @@ void Coordinator::StartFresh() { impl_->checkpoints.StartFresh(); }
 
 bool Coordinator::begun() const { return impl_->begun(); }
 
-absl::Status Coordinator::Impl::Save(const std::shared_ptr<TaskState>& state, bool after_repeats) {
+absl::Status Coordinator::Impl::Save(const std::shared_ptr<TaskState>& state, ServerTask what) {
   MU_RETURN_IF_ERROR(runtime->EnsureServers());
   ScopedSpan span(runtime->options().telemetry, "checkpoint");
-  return runtime->Run({.kind = ServerTask::Kind::kSave, .after_repeats = after_repeats}, state);
+  what.kind = ServerTask::Kind::kSave;
+  return runtime->Run(std::move(what), state);
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory,
@@ -64,21 +65,32 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directo
     RemoveTree(options.replace ? folder : JoinPath(folder, kManifestName)).IgnoreError();
   };
   state->manifest = std::move(manifest);
-  MU_RETURN_IF_ERROR(impl_->Save(state, /*after_repeats=*/true));
+  MU_RETURN_IF_ERROR(impl_->Save(state, {.after_repeats = true}));
   if (options.replace)
     MU_RETURN_IF_ERROR(LinkCheckpoint(absolute, state->folder, &impl_->checkpoints));
   return std::move(state->manifest);
 }
 
-absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest,
-                                                            std::string* used) {
-  const std::shared_ptr<TaskState> state = impl_->runtime->NumberedCheckpoint();
+// Its position says what is not whole.
+absl::StatusOr<pb::CheckpointProto> Coordinator::Impl::SaveNumbered(pb::CheckpointProto manifest,
+                                                                    ServerTask what,
+                                                                    std::string* used) {
+  const std::shared_ptr<TaskState> state = runtime->NumberedCheckpoint();
   state->manifest = std::move(manifest);
-  // Its position says what is not whole.
-  const absl::Status saved = impl_->Save(state, /*after_repeats=*/false);
+  const absl::Status saved = Save(state, std::move(what));
   if (used != nullptr) *used = state->folder;
   MU_RETURN_IF_ERROR(saved);
   return std::move(state->manifest);
+}
+
+absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest,
+                                                            std::string* used) {
+  return impl_->SaveNumbered(std::move(manifest), {}, used);
+}
+
+absl::StatusOr<pb::CheckpointProto> Coordinator::CheckpointBeside(pb::CheckpointProto manifest,
+                                                                  std::string* used) {
+  return impl_->SaveNumbered(std::move(manifest), {.background = true}, used);
 }
 
 absl::Status Coordinator::PruneCheckpoints(int keep) {

@@ -50,8 +50,10 @@ struct Coordinator::Impl {
   // Once, with a place among the functions.
   absl::Status AssignPiece(Assignment piece);
   // Takes a checkpoint into the folder that `claim` makes. `state->manifest`: what it is to say.
-  // `after_repeats`: see ServerTask.
-  absl::Status Save(const std::shared_ptr<TaskState>& state, bool after_repeats);
+  // `what`: in which moment, see ServerTask.
+  absl::Status Save(const std::shared_ptr<TaskState>& state, ServerTask what);
+  absl::StatusOr<pb::CheckpointProto> SaveNumbered(pb::CheckpointProto manifest, ServerTask what,
+                                                   std::string* used);
   // Loads the checkpoint in state->folder.
   absl::Status Load(const std::shared_ptr<TaskState>& state);
 

@@ -12,6 +12,13 @@
 
 namespace mu {
 
+// See ServerTask::background.
+inline absl::Status LacksWhatWasCancelled() {
+  return absl::CancelledError(
+      "functions were cancelled, and none that trains was scheduled since: a job that is continued "
+      "from a checkpoint of this moment would lack their data");
+}
+
 class Cancellation {
  public:
   // Everything below `below` that ran in `generation`; `error` is what users are told at the end.

@@ -397,7 +397,7 @@ class Core {
   std::map<ScanId, Scan> scans_;
   std::map<FunctionId, Contribution> contributions_;  // of the open round, but for its set
   std::vector<Contribution> round_set_;  // of the decided round, in the order of the data; or empty
-  bool nothing_more_ = false, warned_of_few_workers_ = false;
+  bool nothing_more_ = false, warned_of_few_workers_ = false, cancelled_ = false;
   std::vector<std::string> warnings_;
   AppliedRound applied_round_;
   RoundCounts round_counts_;

@@ -22,6 +22,12 @@ void Core::BeginCancel(absl::Status error) {
   for (const FunctionId id : queue_.CancelAll())
     Finish(id, absl::CancelledError("cancelled: another function failed"));
   contributions_.clear();
+  cancelled_ = true;  // until training is scheduled again
+  for (auto it = tasks_.begin(); it != tasks_.end();) {
+    const auto& [id, task] = *it++;  // it may go
+    // One that is under way ends by itself.
+    if (task.what.background && id != work_.task) Answer(id, LacksWhatWasCancelled());
+  }
   if (MU_BROKEN(groups_lost)) EndAllGroups(absl::CancelledError("cancelled"));
   if (cancellation_.under_way()) return cancellation_.Also(std::move(error));
   // Of the generation in which it ran. Should servers be restored before they are fenced, functions

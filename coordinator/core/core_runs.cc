@@ -47,7 +47,7 @@ void Core::On(event::Schedule& e) {
   work.updates = work.trains && recovery_enabled_;
   if (work.updates) trained_on_.insert(work.dataset);
   if (!recovery_enabled_) queue_.ForgetKept();
-  if (work.trains) nothing_more_ = false;
+  if (work.trains) nothing_more_ = cancelled_ = false;
   Do(action::Scheduled{queue_.Schedule(std::move(work))});
   dispatch_ = true;
 }

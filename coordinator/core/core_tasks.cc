@@ -23,6 +23,7 @@ void Core::On(event::TaskWanted& e) {
     if (absl::Status fits = Fits(*e.what.point); !fits.ok())
       return Do(action::TaskDone{e.task, std::move(fits)});
   }
+  if (e.what.background && cancelled_) return Do(action::TaskDone{e.task, LacksWhatWasCancelled()});
   tasks_[e.task].what = std::move(e.what);
 }
 

@@ -38,6 +38,10 @@ struct ServerTask {
   // kReady, kSave: also what has finished is on the servers, if all of training has. An assignment
   // comes after what has finished in any case.
   bool after_repeats = false;
+  // kSave: taken beside a program that trains. CANCELLED once functions were cancelled, until
+  // training is scheduled again: they are not in the position, and their data is behind it, so a
+  // job that was continued from there would lack it.
+  bool background = false;
   CheckpointNumber loaded;                   // kLoad: the number that the manifest says
   std::shared_ptr<const ResumePoint> point;  // kLoad: where the job stood
 };

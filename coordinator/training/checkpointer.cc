@@ -105,7 +105,7 @@ void Checkpointer::TakeIfDue() {
     if (stopping_ || !Due()) return;
   }
   const Taker taker(this);
-  const auto taken = Take();
+  const auto taken = Take(/*beside=*/true);
   const absl::Status& status = taken.status();
   // A job that has ended says itself why.
   const bool ended =
@@ -140,7 +140,7 @@ absl::StatusOr<std::string> Checkpointer::TakeNow() {
   MU_RETURN_IF_ERROR(CheckIsNoCallback());
   MutexLock taking(&taking_);
   const Taker taker(this);
-  return Take();
+  return Take(/*beside=*/false);
 }
 
 absl::StatusOr<std::string> Checkpointer::TakeWhole(const std::function<bool()>& look) {
@@ -164,14 +164,15 @@ absl::StatusOr<std::string> Checkpointer::TakeWhole(const std::function<bool()>&
   return lost;
 }
 
-absl::StatusOr<std::string> Checkpointer::Take() {
+absl::StatusOr<std::string> Checkpointer::Take(bool beside) {
   pb::CheckpointProto manifest;
   if (options_.describe) options_.describe(&manifest);
   const absl::Time begin = SteadyNow();
   const uint64_t steps = Steps();
   const uint64_t requests = Requests();
   std::string directory, warning;
-  const auto saved = coordinator_->Checkpoint(std::move(manifest), &directory);
+  const auto saved = beside ? coordinator_->CheckpointBeside(std::move(manifest), &directory)
+                            : coordinator_->Checkpoint(std::move(manifest), &directory);
   const absl::Status& status = saved.status();
   {
     MutexLock lock(&mutex_);

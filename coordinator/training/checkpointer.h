@@ -85,7 +85,8 @@ class Checkpointer {
   class Taker;
   void Run();
   void TakeIfDue();
-  absl::StatusOr<std::string> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(taking_);
+  // `beside`: see Coordinator::CheckpointBeside.
+  absl::StatusOr<std::string> Take(bool beside) ABSL_EXCLUSIVE_LOCKS_REQUIRED(taking_);
   uint64_t Requests() const;
   uint64_t Steps() const;
   bool Due() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -45,6 +45,31 @@ TEST(CheckpointNumbers, OneThatFailedKeepsItsNumber) {
   EXPECT_THAT(*ListCheckpoints(parent), ElementsAre(path("1"), path("3")));
 }
 
+// A job that was continued from it would lack the data of what was cancelled.
+TEST(CheckpointNumbers, NoneIsTakenBesideAProgramWhoseTrainingWasCancelled) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, MemoryCluster::Start(1, 1, std::make_shared<FaultPlan>(1)));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const Variable sum, c.CreateVariable({.name = "sum", .dtype = kInt64}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function add,
+                          c.DefineFunction("add", [&](FunctionBuilder&) { AssignAdd(sum, 1); }));
+  std::atomic<uint64_t> requests{0};
+  Checkpointer checkpointer(&c, {.directory = cluster->directory() + "/checkpoints",
+                                 .every = absl::InfiniteDuration(),
+                                 .requests = &requests});
+  c.Schedule(add);
+  MU_ASSERT_OK(c.Join());
+  c.Cancel();
+  ++requests;
+  EXPECT_TRUE(testing::Eventually([&] { return checkpointer.failed() > 0; }));
+  EXPECT_EQ(checkpointer.taken(), 0u);
+  EXPECT_THAT(c.CheckpointBeside(), HasCode(absl::StatusCode::kCancelled));
+  MU_ASSERT_OK(checkpointer.TakeNow().status()) << "the program itself knows what it saves";
+  c.Schedule(add);
+  MU_ASSERT_OK(c.Join());
+  ++requests;
+  EXPECT_TRUE(testing::Eventually([&] { return checkpointer.taken() == 2; }));
+}
+
 // A request that comes while one is taken is answered by it, and by no other after it: a program
 // that takes its last one would have it pruned, or see the next.
 TEST(CheckpointNumbers, ARequestDuringOneTakesNoOther) {

@@ -1,4 +1,6 @@
 // What follows an error: from which state, in which order, under which mark.
+#include <gmock/gmock.h>
+
 #include "tests/coordinator/core/core_driver.h"
 
 namespace mu {
@@ -46,6 +48,31 @@ TEST(CoreCancel, AServerThatStallsIsAskedAgainOneThatIsLostIsNot) {
   EXPECT_NE(first, second);
   EXPECT_EQ(d.Step(event::DaemonDied{101}), "server 1 died; interrupt; pause; stop run 1 on 0");
   EXPECT_EQ(d.Step(event::Fenced{second, {{0, CallError::Of(MachineFault())}}}), "cancelled OK");
+}
+
+// Whoever takes checkpoints beside the program does not know that training has failed. Continued
+// from there, the job would lack the data of what was cancelled.
+TEST(CoreCancel, NothingIsSavedInTheBackgroundBeforeTrainingGoesOn) {
+  const ServerTask save = {.kind = ServerTask::Kind::kSave};
+  const ServerTask beside = {.kind = ServerTask::Kind::kSave, .background = true};
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  EXPECT_EQ(d.Want(7, beside), "save 1");
+  EXPECT_EQ(d.Want(8, beside), "") << "it waits for that one";
+  EXPECT_THAT(d.Step(event::CancelEverything{}), ::testing::HasSubstr("done 8 CANCELLED"));
+  EXPECT_EQ(d.Want(9, beside), "done 9 CANCELLED");
+  EXPECT_EQ(d.Want(10, save), "") << "the program knows";
+  d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)});
+  EXPECT_THAT(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}),
+              ::testing::StartsWith("cancelled OK"));
+  EXPECT_EQ(d.Want(11, beside), "done 11 CANCELLED") << "the cancellation is over";
+  FunctionWork read;
+  read.fingerprint = Fingerprint(6);
+  d.Step(event::Schedule{std::move(read)});
+  EXPECT_EQ(d.Want(12, beside), "done 12 CANCELLED") << "it does not train";
+  d.Schedule();
+  EXPECT_EQ(d.Want(13, beside), "");
 }
 
 TEST(CoreCancel, AWorkerThatDoesNotConfirmIsLost) {
