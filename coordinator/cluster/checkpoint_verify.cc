@@ -35,21 +35,38 @@ absl::StatusOr<uint32_t> CrcOf(const std::string& path) {
   }
 }
 
+// Whether this process may read the file. Its size can be seen without that.
+absl::Status ReadFirstByte(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return ErrnoToStatus(errno, "open", path);
+  char byte;
+  ssize_t got;
+  do {
+    got = ::read(fd.get(), &byte, 1);
+  } while (got < 0 && errno == EINTR);
+  return got < 0 ? ErrnoToStatus(errno, "read", path) : absl::OkStatus();
+}
+
+absl::Status Missing(const std::string& path) {
+  return absl::NotFoundError(
+      absl::StrCat(path, " is missing, which its manifest names; use another checkpoint"));
+}
+
 }  // namespace
 
 absl::Status CheckSizes(const std::string& directory, const pb::CheckpointProto& manifest) {
   for (const pb::CheckpointFileProto& file : manifest.files()) {
     const std::string path = JoinPath(directory, file.name());
     const absl::StatusOr<uint64_t> size = FileSize(path);
-    if (absl::IsNotFound(size.status())) {
-      return absl::NotFoundError(
-          absl::StrCat(path, " is missing, which its manifest names; use another checkpoint"));
-    }
+    if (absl::IsNotFound(size.status())) return Missing(path);
     if (!size.ok()) return CannotRead(size.status());
     if (*size != file.bytes()) {
       return absl::DataLossError(absl::StrCat(path, " has ", *size, " bytes, its manifest says ",
                                               file.bytes(), "; use another checkpoint"));
     }
+    const absl::Status read = ReadFirstByte(path);
+    if (absl::IsNotFound(read)) return Missing(path);
+    if (!read.ok()) return CannotRead(read);
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,8 @@
 namespace mu {
 
 // NOT_FOUND names a missing file, DATA_LOSS one whose size differs. IsCannotRead holds if this
-// process cannot look at a file.
+// process cannot look at a file, or may not read it. Of each file one byte is read, so it takes as
+// long as the disk does.
 absl::Status CheckSizes(const std::string& directory, const muster::CheckpointProto& manifest);
 
 // Whether the manifest can be read, and CheckSizes: errors as those of ReadManifest and CheckSizes.
