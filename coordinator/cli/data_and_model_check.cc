@@ -94,15 +94,21 @@ bool BeginsWarm(JobUse use, const RunOptions& options) {
          !FindCheckpoint(options.job_dir).ok();
 }
 
-// Of a run whose values are taken, what its record says; otherwise the job's own data.train. The
-// record knows what was trained, whatever the job file says by now. NOT_FOUND: neither is there.
+// Of a run whose values are taken, what its record says; where there is none, the job's own
+// data.train. The record knows what was trained, whatever the job file says by now: one that does
+// not say it is a problem. NOT_FOUND: neither is there.
 absl::StatusOr<TrainedColumns> WhatWasTrained(const JobFile& file, JobUse use,
-                                              const RunOptions& options) {
+                                              const RunOptions& options, ProblemList* problems) {
   if (use == JobUse::kEval || use == JobUse::kPredict) {
     absl::StatusOr<TrainedColumns> recorded = absl::NotFoundError("no checkpoint");
     if (!options.checkpoint.empty()) {
       recorded = TrainedColumnsOfCheckpoint(options.checkpoint);
+      if (!recorded.ok() && !absl::IsNotFound(recorded.status())) {
+        problems->Add(Place{"--checkpoint"}, recorded.status());
+        return recorded;
+      }
     } else if (!options.follow.empty()) {
+      // Looked at again when there is a checkpoint (FollowJob).
       recorded = TrainedColumnsOfRun(options.follow);
     }
     if (recorded.ok()) return recorded;
@@ -180,7 +186,8 @@ void TellOf(const std::string& path, const JobFile& file, const std::vector<std:
 void CheckTrainedModel(const std::string& path, const JobFile& file, const std::string& checkpoint,
                        std::vector<std::string>* notes, ProblemList* problems) {
   const auto trained = TrainedColumnsOfCheckpoint(checkpoint);
-  if (!trained.ok()) return;  // nobody knows
+  if (absl::IsNotFound(trained.status())) return;  // only the user knows
+  if (!trained.ok()) return problems->Add(Place{"--checkpoint"}, trained.status());
   std::vector<std::string> found, found_notes;
   AddModelDifferences(*trained, file.job, &found, &found_notes);
   TellOf(path, file, found, found_notes, notes, problems);
@@ -210,7 +217,8 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
   ClearBadTraining(file.places, &sound);
   std::vector<std::string> found = CheckJob(sound, models, options, notes);
   std::vector<std::string> found_notes = JobNotes(file.job, use);
-  if (const auto trained = WhatWasTrained(file, use, options); trained.ok() && sound.has_model())
+  const auto trained = WhatWasTrained(file, use, options, problems);
+  if (trained.ok() && sound.has_model())
     CheckMeaning(sound, use, models, *trained, &found, &found_notes);
   if (!parts.empty()) {
     muster::JobProto partly = WithSources(file.job, parts);

@@ -19,8 +19,9 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
                        const ModelRegistry& models, const RunOptions& options,
                        std::vector<std::string>* notes, ProblemList* problems);
 
-// Whether the model is the one whose values the checkpoint's run has trained, as far as that is
-// known: for a command that takes the values, and reads no data.
+// Whether the model is the one whose values the checkpoint's run has trained: for a command that
+// takes the values, and reads no data. Nothing if only the user knows; a problem if the run's
+// record cannot tell (TrainedColumnsOfCheckpoint).
 void CheckTrainedModel(const std::string& path, const JobFile& file, const std::string& checkpoint,
                        std::vector<std::string>* notes, ProblemList* problems);
 

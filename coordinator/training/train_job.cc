@@ -146,13 +146,11 @@ RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
     MU_LOG(WARN, "{}", text);
     if (options.announce) options.announce(text);
   };
-  FollowedRun run(
-      options.follow,
-      [&](const std::string& text) {
-        announce(text);
-        warnings.push_back(text);
-      },
-      announce);
+  const auto warn = [&](const std::string& text) {
+    announce(text);
+    warnings.push_back(text);
+  };
+  FollowedRun run(options.follow, warn, announce);
   // The cluster starts when there is something to do.
   absl::StatusOr<std::string> next = run.Open();
   if (next.ok()) next = run.Next(options.stop);
@@ -170,7 +168,11 @@ RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
     begun = add(readable);
   }
   // The run may not have been there yet when the job was checked.
-  if (begun.ok() && !next->empty()) begun = CheckEvaluatesWhatWasTrained(job, models, *next);
+  if (begun.ok() && !next->empty()) {
+    std::vector<std::string> notes;
+    begun = CheckEvaluatesWhatWasTrained(job, models, *next, &notes);
+    for (const std::string& note : notes) warn(note);
+  }
   const auto follow = [&](JobSession& session, RunReport* report) -> absl::Status {
     while (!next->empty()) MU_RETURN_IF_ERROR(add(session.EvaluateCheckpoint(*next, report)));
     return absl::OkStatus();

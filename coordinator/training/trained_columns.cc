@@ -14,6 +14,7 @@
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/followed_checkpoints.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/job_record.h"
 #include "coordinator/training/run_status.h"
@@ -180,10 +181,27 @@ std::vector<std::string> CompareArrays(const TrainedColumns& trained,
   return problems;
 }
 
+std::string RecordPath(const std::string& run) { return JoinPath(run, "job.json"); }
+
 absl::StatusOr<JobRecord> RecordOf(const std::string& run) {
   if (!IsMarkedRun(run)) return ReadJobRecord(run);
   return absl::NotFoundError(
       absl::StrCat(run, " is a program's run, whatever job has trained there before"));
+}
+
+absl::StatusOr<TrainedColumns> ColumnsOf(const JobRecord& record, const std::string& run) {
+  MU_ASSIGN_OR_RETURN(TrainedColumns trained, TrainedColumnsOf(record.job));
+  // Not what the files have by now.
+  if (!record.vocabularies.empty()) trained.vocabularies = record.vocabularies;
+  trained.record = RecordPath(run);
+  trained.where = absl::StrCat("data.train of ", trained.record);
+  return trained;
+}
+
+// What somebody can do who knows what the checkpoint was trained with.
+std::string CopyOutOf(const std::string& run) {
+  return absl::StrCat("copy the checkpoint's folder to a place outside of ", run,
+                      ", where only the job file says what was trained");
 }
 
 }  // namespace
@@ -199,23 +217,35 @@ absl::StatusOr<TrainedColumns> TrainedColumnsOf(const pb::JobProto& job) {
 absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& directory) {
   const std::string run = BaseName(directory) == "checkpoints" ? DirectoryOf(directory) : directory;
   MU_ASSIGN_OR_RETURN(const JobRecord record, RecordOf(run));
-  MU_ASSIGN_OR_RETURN(TrainedColumns trained, TrainedColumnsOf(record.job));
-  // Not what the files have by now.
-  if (!record.vocabularies.empty()) trained.vocabularies = record.vocabularies;
-  trained.record = JoinPath(run, "job.json");
-  trained.where = absl::StrCat("data.train of ", trained.record);
-  return trained;
+  return ColumnsOf(record, run);
 }
 
-absl::StatusOr<TrainedColumns> TrainedColumnsOfCheckpoint(const std::string& checkpoint) {
-  const std::string run = DirectoryOf(DirectoryOf(checkpoint));
-  MU_ASSIGN_OR_RETURN(const JobRecord record, RecordOf(run));
-  MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(checkpoint));
-  if (manifest.epoch() < record.first_epoch) {
+absl::StatusOr<TrainedColumns> TrainedColumnsOfCheckpoint(const std::string& named) {
+  const std::string checkpoint = AbsolutePath(named).value_or(named);
+  const std::string folder = DirectoryOf(checkpoint), run = DirectoryOf(folder);
+  // Of a checkpoint that was copied, a job.json there need not be a run's.
+  const bool in_run = BaseName(folder) == "checkpoints" || folder == FollowedFolder(run);
+  const absl::StatusOr<JobRecord> record = RecordOf(run);
+  if (absl::IsNotFound(record.status())) return record.status();
+  if (!record.ok() && !in_run) {
     return absl::NotFoundError(
-        absl::StrCat(checkpoint, " is older than the run that ", run, " holds"));
+        absl::StrCat(checkpoint, " lies alone: ", record.status().message()));
   }
-  return TrainedColumnsOfRun(run);
+  if (!record.ok()) {
+    // Its remedy is for who trains.
+    const std::string why(absl::StripSuffix(record.status().message(), "; choose another job_dir"));
+    return absl::Status(record.status().code(),
+                        absl::StrCat(why, ": it is not known what ", checkpoint,
+                                     " was trained with; ", CopyOutOf(run)));
+  }
+  MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(checkpoint));
+  if (manifest.epoch() >= record->first_epoch) return ColumnsOf(*record, run);
+  if (!in_run) return absl::NotFoundError(absl::StrCat(checkpoint, " lies alone"));
+  return absl::FailedPreconditionError(absl::StrCat(
+      checkpoint, " is older than the run that ", RecordPath(run),
+      " describes, which began after it: it is not known what the checkpoint was trained with; "
+      "wait for the new run's first checkpoint, or ",
+      CopyOutOf(run)));
 }
 
 std::set<std::string> ColumnsReadBy(const Model& model, DataPurpose purpose) {

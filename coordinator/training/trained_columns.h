@@ -29,11 +29,13 @@ struct TrainedColumns {
 absl::StatusOr<TrainedColumns> TrainedColumnsOf(const muster::JobProto& job);
 
 // Those of the run that took `checkpoint` (RUN/checkpoints/ckpt-N), by its record RUN/job.json,
-// which stays as it is when a job file is edited. NOT_FOUND if the checkpoint lies alone, is older
-// than the run that the record is of, or if a program has trained in RUN since; DATA_LOSS if the
-// record cannot be read.
+// which stays as it is when a job file is edited. NOT_FOUND if only the user knows: the checkpoint
+// lies alone, or a program has trained in RUN since. The other errors must not pass for that:
+// FAILED_PRECONDITION if the checkpoint is older than the run that the record is of; DATA_LOSS if
+// the record, or the manifest, is damaged; those of the file system if it cannot be read.
 absl::StatusOr<TrainedColumns> TrainedColumnsOfCheckpoint(const std::string& checkpoint);
-// The same of a run's folder, or its folder of checkpoints.
+// What the record says of a run's folder, or its folder of checkpoints. NOT_FOUND and errors of the
+// record as above.
 absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& run);
 
 // The columns that the model reads for a purpose, a list or a sequence by its own name.

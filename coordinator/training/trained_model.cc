@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "common/base/number_text.h"
 #include "common/base/status.h"
+#include "common/env/file.h"
 #include "coordinator/frontend/model_doc.h"
 #include "coordinator/frontend/paper_factory.h"
 #include "coordinator/training/job_data.h"
@@ -209,9 +210,20 @@ ModelDifferences CompareModels(const TrainedColumns& trained, const pb::ModelPro
 }
 
 absl::Status CheckEvaluatesWhatWasTrained(const pb::JobProto& job, const ModelRegistry& models,
-                                          const std::string& checkpoint) {
-  const auto trained = TrainedColumnsOfCheckpoint(checkpoint);
-  if (!trained.ok()) return absl::OkStatus();  // nobody knows
+                                          const std::string& checkpoint,
+                                          std::vector<std::string>* notes) {
+  absl::StatusOr<TrainedColumns> trained = TrainedColumnsOfCheckpoint(checkpoint);
+  if (absl::IsFailedPrecondition(trained.status())) {
+    trained = TrainedColumnsOfRun(DirectoryOf(DirectoryOf(checkpoint)));
+    if (trained.ok()) {
+      notes->push_back(absl::StrCat(
+          checkpoint, " is older than the run that ", trained->record,
+          " describes, and it is not known what it was trained with: its metrics, and those of "
+          "other checkpoints of before that run, are right only if that was the same"));
+    }
+  }
+  if (absl::IsNotFound(trained.status())) return absl::OkStatus();  // only the user knows
+  MU_RETURN_IF_ERROR(trained.status());
   std::vector<std::string> problems = CompareModels(*trained, job.model()).problems;
   const auto model = models.Create(job.model());
   const auto dataset = DatasetOf(job, DataPurpose::kEval);

@@ -24,8 +24,12 @@ struct ModelDifferences {
 ModelDifferences CompareModels(const TrainedColumns& trained, const muster::ModelProto& model);
 
 // What CompareModels and CompareColumns say of the job's model and data.eval, for a checkpoint that
-// was not there when the job was checked. INVALID_ARGUMENT with a line for each problem.
+// was not there when the job was checked. INVALID_ARGUMENT with a line for each problem; other
+// errors as TrainedColumnsOfCheckpoint if it is not known what was trained. What an earlier run has
+// left is evaluated all the same, since the run that is followed counts: the job is compared with
+// that one, and `notes` gets a sentence.
 absl::Status CheckEvaluatesWhatWasTrained(const muster::JobProto& job, const ModelRegistry& models,
-                                          const std::string& checkpoint);
+                                          const std::string& checkpoint,
+                                          std::vector<std::string>* notes);
 
 }  // namespace mu

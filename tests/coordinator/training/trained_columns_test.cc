@@ -273,9 +273,38 @@ TEST_F(RecordTest, SaysWhatWasTrained) {
 
 TEST_F(RecordTest, OfAnotherRunSaysNothing) {
   EXPECT_THAT(TrainedColumnsOfCheckpoint(Checkpoint(2)),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("older than the run")));
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("older than the run")));
   MU_ASSERT_OK(RemoveFile(JoinPath(run(), "job.json")));
   EXPECT_TRUE(absl::IsNotFound(TrainedColumnsOfCheckpoint(Checkpoint(3)).status()));
+}
+
+// Else the job would be compared with itself.
+TEST_F(RecordTest, ThatCannotBeReadIsNotOneThatIsMissing) {
+  const std::string record = JoinPath(run(), "job.json"), checkpoint = Checkpoint(3);
+  MU_ASSERT_OK(WriteFileAtomic(record, "{\"status\": \"do"));
+  for (const std::string& named : {checkpoint, checkpoint + "/"}) {
+    EXPECT_THAT(TrainedColumnsOfCheckpoint(named),
+                StatusIs(absl::StatusCode::kDataLoss,
+                         HasSubstr(record + " is damaged: it is not known what " + checkpoint +
+                                   " was trained with; copy the checkpoint's folder to a place "
+                                   "outside of " +
+                                   run() + ", ")));
+  }
+  MU_ASSERT_OK(RemoveFile(record));
+  MU_ASSERT_OK(MakeDirectories(record));
+  EXPECT_THAT(TrainedColumnsOfCheckpoint(checkpoint),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cannot read " + record)));
+}
+
+// A file of this name may be the user's, and who copies a checkpoint knows what it is of.
+TEST_F(RecordTest, BesideACopyIsBelievedIfItIsARuns) {
+  const std::string copy = JoinPath(run(), "copies/ckpt-00000001");
+  MU_ASSERT_OK(MakeDirectories(DirectoryOf(copy)));
+  MU_ASSERT_OK(RenameFile(Checkpoint(3), copy));
+  MU_EXPECT_OK(TrainedColumnsOfCheckpoint(copy));
+  MU_ASSERT_OK(WriteFileAtomic(JoinPath(run(), "job.json"), "{\"name\": \"small\"}"));
+  EXPECT_THAT(TrainedColumnsOfCheckpoint(copy),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("lies alone")));
 }
 
 // Its trainer leaves the record of the job that has trained there before.

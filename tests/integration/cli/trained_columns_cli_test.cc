@@ -3,15 +3,41 @@
 #include <gmock/gmock.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/cluster/checkpoint_directory.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
 namespace {
 
 using ::testing::HasSubstr;
-using TrainedColumnsCliTest = testing::CliTest;
+
+class TrainedColumnsCliTest : public testing::CliTest {
+ protected:
+  // With a column that is hashed into so many ids in training, and in what is evaluated.
+  std::string HashedJob(const std::string& train, const std::string& other) {
+    const std::string rest = "}, {name: item, kind: id}, {name: rating, kind: number}]}\n";
+    return Job(
+        {{"      - {name: user, kind: id}\n",
+          absl::StrCat("      - {name: user, kind: hash, buckets: ", train, "}\n")},
+         {"model:\n", absl::StrCat("  eval: {format: csv, files: [data.csv], columns: [{name: "
+                                   "user, kind: hash, buckets: ",
+                                   other, rest, "model:\n")}});
+  }
+  // Nothing is evaluated, predicted or exported with a checkpoint of "run", and what is said why.
+  void ExpectNotTaken(const std::string& job, const std::string& why) {
+    const std::string checkpoint = "--checkpoint=" + Path("run");
+    for (const char* command : {"eval", "predict"}) {
+      EXPECT_EQ(Run({command, job, checkpoint, "--job_dir=" + Path("own")}), 2) << command;
+      EXPECT_THAT(Output(), HasSubstr("--checkpoint: " + why)) << command;
+    }
+    EXPECT_EQ(Run({"export", job, checkpoint, "--onnx=" + Path("model.onnx")}), 2);
+    EXPECT_THAT(Output(), HasSubstr("--checkpoint: " + why));
+    EXPECT_FALSE(FileExists(Path("model.onnx")));
+  }
+};
 
 TEST_F(TrainedColumnsCliTest, IdsThatWouldBeOthersThanThoseTrained) {
   const auto with = [&](const std::string& user) {
@@ -31,13 +57,7 @@ TEST_F(TrainedColumnsCliTest, IdsThatWouldBeOthersThanThoseTrained) {
 // What counts is what was trained, also where the job file says it no more.
 TEST_F(TrainedColumnsCliTest, ColumnsOfWhatIsEvaluatedAreThoseThatWereTrained) {
   const auto job = [&](const std::string& train, const std::string& other) {
-    const std::string rest = "}, {name: item, kind: id}, {name: rating, kind: number}]}\n";
-    return Job(
-        {{"      - {name: user, kind: id}\n",
-          absl::StrCat("      - {name: user, kind: hash, buckets: ", train, "}\n")},
-         {"model:\n", absl::StrCat("  eval: {format: csv, files: [data.csv], columns: [{name: "
-                                   "user, kind: hash, buckets: ",
-                                   other, rest, "model:\n")}});
+    return HashedJob(train, other);
   };
   ASSERT_EQ(Run({"train", job("10", "10"), "--job_dir=" + Path("run")}), 0) << Output();
   const std::string checkpoint = "--checkpoint=" + Path("run");
@@ -58,6 +78,77 @@ TEST_F(TrainedColumnsCliTest, ColumnsOfWhatIsEvaluatedAreThoseThatWereTrained) {
   ASSERT_EQ(::rename(Path("run/job.json").c_str(), Path("run/away").c_str()), 0);
   EXPECT_EQ(Run({"eval", job("10", "5"), checkpoint}), 2);
   EXPECT_THAT(Output(), HasSubstr("is hash into 5, in data.train hash into 10"));
+}
+
+// As a disk leaves it that has lost its end. The job file would be compared with itself.
+TEST_F(TrainedColumnsCliTest, ARecordThatCannotBeReadIsNoReasonToBelieveTheJobFile) {
+  const std::string record = Path("run/job.json");
+  ASSERT_EQ(Run({"train", HashedJob("10", "10"), "--job_dir=" + Path("run")}), 0) << Output();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string taken, FindCheckpoint(Path("run")));
+  MU_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(record));
+  const std::string job = HashedJob("5", "5");
+  const std::string unknown = ": it is not known what " + taken +
+                              " was trained with; copy the checkpoint's folder to a place outside "
+                              "of " +
+                              Path("run");
+  for (const std::string& text : {whole.substr(0, 300), std::string()}) {
+    WriteText("run/job.json", text);
+    ExpectNotTaken(job, record + " is damaged" + unknown);
+    EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 2);
+    EXPECT_THAT(Output(), HasSubstr(record + " is damaged"));
+  }
+  // It can wait with a record that cannot be read, but not evaluate.
+  EXPECT_EQ(Run({"eval", job, "--follow=" + Path("run"), "--job_dir=" + Path("follower")}), 2);
+  EXPECT_THAT(Output(), HasSubstr(record + " is damaged: it is not known what "));
+  // A folder in its place can be read by nobody, whatever the rights are.
+  MU_ASSERT_OK(RemoveFile(record));
+  MU_ASSERT_OK(MakeDirectories(record));
+  ExpectNotTaken(job, "cannot read " + record);
+  EXPECT_THAT(Output(), HasSubstr(unknown));
+}
+
+// The run that the record describes has left nothing. What it would train says nothing of what the
+// run before has left.
+TEST_F(TrainedColumnsCliTest, ACheckpointOfBeforeTheRunThatTheRecordDescribes) {
+  const std::string run = "--job_dir=" + Path("run"), record = Path("run/job.json");
+  ASSERT_EQ(Run({"train", HashedJob("10", "10"), run}), 0) << Output();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string taken, FindCheckpoint(Path("run")));
+  const auto first_epoch = [&] { return Report(record)["first_epoch"].get<uint64_t>(); };
+  const uint64_t before = first_epoch();
+  const std::string job = HashedJob("5", "5");
+  auto again = Start({"train", job, run, "--train_again", "--set", "training.epochs=1000000",
+                      "--set", "checkpoint.every=never"});
+  EXPECT_TRUE(testing::Eventually([&] {
+    return first_epoch() > before || again->TryWait().has_value();
+  })) << Output();
+  ASSERT_FALSE(again->TryWait().has_value()) << Output();
+  MU_ASSERT_OK(again->Kill(SIGKILL));
+  ExitOf(again.get());
+  MU_ASSERT_OK_AND_ASSIGN(const std::string newest, FindCheckpoint(Path("run")));
+  ASSERT_EQ(newest, taken);
+  ExpectNotTaken(job, taken + " is older than the run that " + record + " describes");
+  EXPECT_THAT(Output(), HasSubstr("wait for the new run's first checkpoint, or copy the "
+                                  "checkpoint's folder to a place outside of " +
+                                  Path("run")));
+  // Who does so says that the job file is right.
+  const std::string alone = Path("alone/" + BaseName(taken));
+  MU_ASSERT_OK(MakeDirectories(Path("alone")));
+  std::filesystem::copy(taken, alone, std::filesystem::copy_options::recursive);
+  EXPECT_EQ(
+      Run({"eval", HashedJob("10", "10"), "--checkpoint=" + alone, "--job_dir=" + Path("own")}), 0)
+      << Output();
+  // Who follows the new run evaluates what the old one has left as well, and says what it is.
+  auto follower = Start(
+      {"eval", HashedJob("5", "5"), "--follow=" + Path("run"), "--job_dir=" + Path("follower")});
+  EXPECT_TRUE(testing::Eventually([&] {
+    return FileExists(Path("run/evaluations.json")) || follower->TryWait().has_value();
+  })) << Output();
+  WriteText("run/run.json", R"({"status": "done"})");
+  EXPECT_EQ(ExitOf(follower.get()), 0) << Output();
+  const auto report = Report(Path("follower/report.json"));
+  ASSERT_EQ(report["warnings"].size(), 1u);
+  EXPECT_THAT(report["warnings"][0].get<std::string>(),
+              HasSubstr(" is older than the run that " + record + " describes"));
 }
 
 TEST_F(TrainedColumnsCliTest, AVocabularyWhoseTextsHaveChangedSinceTraining) {
