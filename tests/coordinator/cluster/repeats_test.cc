@@ -134,13 +134,16 @@ TEST_F(RepeatsTest, ARepeatThatFailsIsReportedOnceAndTheOthersAreMade) {
 
 TEST_F(RepeatsTest, ANewFunctionThatFailsMeanwhileIsReportedOnceAndTheRepeatsAreMade) {
   StartWithServer(3);
-  const RemoteValue first = Update(), second = Update();
-  for (const RemoteValue& value : {first, second}) FinishRunOf(value);
-  MU_ASSERT_OK(runtime_->Join());
+  // The new one is of the same turn, or it would wait for the repeats.
+  const RemoteValue first = Update(), second = Update(), bad = Update(6);
+  const auto interrupted = RunOf(bad.id());
+  for (const RemoteValue& value : {first, second}) {
+    FinishRunOf(value);
+    MU_ASSERT_OK(value.Fetch());
+  }
   ReplaceServer();
   const auto first_repeat = RunOf(first.id());
   const auto second_repeat = RunOf(second.id());
-  const RemoteValue bad = Update(6);
   const RemoteValue queued = Update(6);
   RunOf(bad.id()).call->Finish(testing::UsersError("log of -1"));
   EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "log of -1"));
