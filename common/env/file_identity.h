@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@ class FileIdentity {
  public:
   explicit FileIdentity(const std::string& path);
   bool operator==(const FileIdentity&) const = default;
+  auto operator<=>(const FileIdentity&) const = default;  // some order, for sets
 
  private:
   std::optional<std::pair<dev_t, ino_t>> file_;

@@ -1,19 +1,21 @@
 #include "common/records/dataset_files.h"
 
+#include <set>
+
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/env/file_identity.h"
 #include "common/env/glob.h"
 
 namespace mu {
 namespace {
 
-using Paths = google::protobuf::RepeatedPtrField<std::string>;
-
 class Expansion {
  public:
   explicit Expansion(std::vector<std::string>* problems) : problems_(problems) {}
 
-  void Expand(Paths* paths) {
-    Paths found;
+  void Expand(FileList* paths) {
+    FileList found;
     for (const std::string& pattern : *paths) {
       if (pattern.empty()) {
         Add(absl::InvalidArgumentError(
@@ -42,6 +44,24 @@ class Expansion {
 };
 
 }  // namespace
+
+void LeaveOutRepeatedFiles(const std::vector<FileList*>& lists) {
+  if (lists.empty()) return;
+  const int size = lists[0]->size();
+  if (absl::c_any_of(lists, [&](const FileList* list) { return list->size() != size; })) {
+    for (FileList* list : lists) LeaveOutRepeatedFiles({list});
+    return;
+  }
+  std::set<std::vector<FileIdentity>> seen;
+  std::vector<FileList> kept(lists.size());
+  for (int n = 0; n < size; ++n) {
+    std::vector<FileIdentity> together;
+    for (const FileList* list : lists) together.emplace_back(list->Get(n));
+    if (!seen.insert(std::move(together)).second) continue;
+    for (size_t i = 0; i < lists.size(); ++i) *kept[i].Add() = lists[i]->Get(n);
+  }
+  for (size_t i = 0; i < lists.size(); ++i) lists[i]->Swap(&kept[i]);
+}
 
 absl::Status ExpandDatasetFiles(pb::DatasetProto* dataset, std::vector<std::string>* problems) {
   Expansion expansion(problems);

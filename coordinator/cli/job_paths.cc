@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <set>
+#include <map>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +13,7 @@
 #include "common/env/file_kind.h"
 #include "common/env/glob.h"
 #include "common/graph/nearest_name.h"
+#include "common/records/dataset_files.h"
 
 namespace mu {
 namespace {
@@ -65,18 +66,16 @@ bool IsReadable(const std::string& file, const Place& place, ProblemList* proble
   return false;
 }
 
-using Paths = google::protobuf::RepeatedPtrField<std::string>;
-
 class Resolver {
  public:
   Resolver(const std::string& directory, FilesAre where, const KeyPlaces& places,
            ProblemList* problems)
       : directory_(directory), where_(where), places_(places), problems_(problems) {}
 
-  // A list of paths and patterns at `key`.
-  void List(const std::string& key, Paths* files) const {
+  // A list of paths and patterns at `key`. What is repeated stays.
+  void List(const std::string& key, FileList* files) const {
     const std::vector<std::string> written(files->begin(), files->end());
-    std::set<std::string> seen;
+    std::map<std::string, bool> seen;
     files->Clear();
     for (size_t i = 0; i < written.size(); ++i)
       Item(absl::StrCat(key, "[", i, "]"), written[i], &seen, files);
@@ -90,8 +89,9 @@ class Resolver {
   }
 
  private:
-  void Item(const std::string& item, const std::string& written, std::set<std::string>* seen,
-            Paths* files) const {
+  // `seen`: the files of the list, and whether they are among `files`.
+  void Item(const std::string& item, const std::string& written, std::map<std::string, bool>* seen,
+            FileList* files) const {
     if (written.empty() || places_.IsBad(item)) return;
     const std::string path = JoinPath(directory_, written);
     const Place& place = places_.Find(item);
@@ -110,7 +110,11 @@ class Resolver {
       return;
     }
     for (const std::string& file : *paths) {
-      if (!seen->insert(file).second) continue;  // two patterns that overlap name it once
+      const auto [known, is_new] = seen->emplace(file, false);
+      if (!is_new) {  // what is wrong with it has been said
+        if (known->second) *files->Add() = file;
+        continue;
+      }
       if (const std::string name = ValidUtf8(file); name != file) {
         problems_->Add(place, absl::StrCat("the name of the file ", name, " is not UTF-8"),
                        "rename it");
@@ -119,7 +123,8 @@ class Resolver {
       // A file of the cluster's nodes may be here, too.
       const bool look =
           where_ == FilesAre::kHere || (where_ == FilesAre::kElsewhere && IsSpecialFile(file));
-      if (!look || IsReadable(file, place, problems_)) *files->Add() = file;
+      known->second = !look || IsReadable(file, place, problems_);
+      if (known->second) *files->Add() = file;
     }
   }
 
@@ -145,6 +150,15 @@ void ResolveFiles(const std::string& key, const std::string& directory, FilesAre
                        source->mutable_columns(i)->mutable_vocabulary());
     }
   }
+  // Those of one source are read in lockstep.
+  std::vector<FileList*> lists;
+  const auto add = [&](FileList* list) {
+    if (!list->empty()) lists.push_back(list);
+  };
+  add(source->mutable_files());
+  add(source->mutable_labels());
+  for (auto& column : *source->mutable_columns()) add(column.mutable_files());
+  LeaveOutRepeatedFiles(lists);
 }
 
 }  // namespace mu

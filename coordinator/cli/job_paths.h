@@ -21,9 +21,9 @@ enum class FilesAre {
 std::string MissingRemedy(const std::string& path);
 
 // Makes all paths of `source` (at `key`) absolute, below `directory` where they are relative, and
-// replaces patterns (* ? [ ]) of data files by what they match, sorted, no file twice. Vocabularies
-// are read by the coordinator: they must be here if they are said to exist and this command reads
-// the source.
+// replaces patterns (* ? [ ]) of data files by what they match, sorted, no file twice
+// (LeaveOutRepeatedFiles). Vocabularies are read by the coordinator: they must be here if they are
+// said to exist and this command reads the source.
 void ResolveFiles(const std::string& key, const std::string& directory, FilesAre where,
                   bool vocabularies_exist, const KeyPlaces& places, muster::SourceProto* source,
                   ProblemList* problems);

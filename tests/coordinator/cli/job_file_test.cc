@@ -8,6 +8,7 @@
 #include <random>
 
 #include "common/env/file.h"
+#include "coordinator/cli/job_paths.h"
 #include "tests/coordinator/cli/job_text.h"
 #include "tests/testing/matchers.h"
 
@@ -300,6 +301,37 @@ TEST(JobFileTest, PipesAndDevicesAreRefused) {
   EXPECT_EQ(problems.ToString(), pipe +
                                      ": a job file cannot be a pipe, a socket or a device; it may "
                                      "be read again to continue the job: save it as a file\n");
+}
+
+TEST(JobFileTest, AFileOfSeveralNamesIsReadOnce) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("job_file_test"));
+  const auto path = [&](const char* name) { return JoinPath(directory.path(), name); };
+  for (const char* name : {"t.csv", "u.csv"}) MU_ASSERT_OK(WriteFileAtomic(path(name), name));
+  ASSERT_EQ(::symlink("u.csv", path("v.csv").c_str()), 0);
+  const std::string file = "tests/coordinator/cli/CMakeLists.txt";
+  const auto files = [&](const std::vector<const char*>& names) {
+    std::string written;
+    for (const char* name : names) written += (written.empty() ? "\"" : ", \"") + path(name) + "\"";
+    const muster::JobProto job = Parse(With(GoodCsvJob(), file, written));
+    return std::vector<std::string>(job.data().train().files().begin(),
+                                    job.data().train().files().end());
+  };
+  EXPECT_EQ(files({"t.csv", "./t.csv", "t.csv"}), std::vector<std::string>{path("t.csv")});
+  EXPECT_EQ(files({"*.csv", "u*", "./*"}),
+            (std::vector<std::string>{path("t.csv"), path("u.csv")}));
+  EXPECT_EQ(files({"v.csv", "u.csv"}), std::vector<std::string>{path("v.csv")});
+}
+
+TEST(JobFileTest, FilesInLockstepAreRepeatedTogether) {
+  muster::SourceProto source;
+  for (const char* file : {"a", "b", "./a"}) source.add_files(file);
+  for (int i = 0; i < 3; ++i) source.add_labels("l");
+  ProblemList problems;
+  ResolveFiles("data.train", "/no", FilesAre::kElsewhere, /*vocabularies_exist=*/false, KeyPlaces(),
+               &source, &problems);
+  EXPECT_EQ(problems.ToString(), "");
+  EXPECT_THAT(source.files(), ::testing::ElementsAre("/no/a", "/no/b"));
+  EXPECT_THAT(source.labels(), ::testing::ElementsAre("/no/l", "/no/l"));
 }
 
 TEST(JobFileTest, LinksThatLeadToNothing) {
