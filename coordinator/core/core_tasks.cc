@@ -361,6 +361,7 @@ void Core::TakeOver(const Work& work, const std::vector<uint64_t>& updates,
   for (auto& [id, leases] : leases_)
     leases.SetStepsTaken(resumed_steps_.Of(id, leases.data().dataset.name()));
   queue_.Resume(work.point, job.functions);
+  cancelled_ = false;  // the data is where these functions have left it
   trained_steps_ = job.steps;
   trained_samples_ = job.samples;
   dispatch_ = true;

@@ -75,6 +75,21 @@ TEST(CoreCancel, NothingIsSavedInTheBackgroundBeforeTrainingGoesOn) {
   EXPECT_EQ(d.Want(13, beside), "");
 }
 
+TEST(CoreCancel, AJobThatIsContinuedAfterwardsIsSavedInTheBackground) {
+  const ServerTask beside = {.kind = ServerTask::Kind::kSave, .background = true};
+  CoreDriver d;
+  d.Serve(1);
+  d.Step(event::CancelEverything{});
+  d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)});
+  EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}), "cancelled OK");
+  EXPECT_EQ(d.Want(7, beside), "done 7 CANCELLED");
+  auto point = std::make_shared<ResumePoint>();
+  point->resumes = true;
+  d.Want(8, {.kind = ServerTask::Kind::kLoad, .point = point});
+  d.Step(event::Loaded{.attempt = testing::Attempt(d), .updates = {0}});
+  EXPECT_THAT(d.Want(9, beside), ::testing::HasSubstr("save"));
+}
+
 TEST(CoreCancel, AWorkerThatDoesNotConfirmIsLost) {
   CoreDriver d;
   d.Serve(2);
