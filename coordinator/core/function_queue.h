@@ -272,7 +272,7 @@ class FunctionQueue {
   size_t queued() const { return queued_.size(); }
   size_t running() const;  // or complete in the open round
   size_t unfinished() const { return functions_.size() - unfinished_in_groups_; }
-  // Of these (that change state), one has never finished: somebody waits for it.
+  // One of these (of those that train) has never finished: somebody waits for it.
   bool IsAwaited() const { return awaited_ > 0; }
   bool IsTrainingAwaited() const { return training_awaited_ > 0; }
   size_t queued(GroupId group) const;

@@ -233,10 +233,10 @@ bool FunctionQueue::WaitsForRepeats(FunctionId id, const Function& function) con
   }
   if (!functions_.empty() && functions_.begin()->first < function.after) return true;
   if (function.work.updates || function.work.view != ViewId() || !IsRepeating(id)) return false;
-  if (rules_.on() && !IsTrainingAwaited()) return true;
   // A round that is repeated may have to be filled by what comes after this function.
-  return !rules_.on() || std::none_of(functions_.begin(), functions_.lower_bound(id),
-                                      [](const auto& f) { return f.second.training_awaited(); });
+  return !rules_.on() || !IsTrainingAwaited() ||
+         std::none_of(functions_.begin(), functions_.lower_bound(id),
+                      [](const auto& f) { return f.second.training_awaited(); });
 }
 
 void FunctionQueue::CountAwaited(const Function& function, bool more) {
