@@ -12,6 +12,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Kind = ServerTask::Kind;
 
+// The only server is lost, and another one has taken its place. What follows when it is restored.
+std::string ReplaceServer(uint64_t lost, uint64_t next, uint64_t generation, CoreDriver* d) {
+  d->Step(event::DaemonDied{static_cast<int64_t>(lost)});
+  d->Join(pb::ROLE_PSSERVER, next, 0);
+  d->Routing(generation, generation);
+  d->Installed(0, 10);
+  return d->Restored(generation);
+}
+
 class CoreRepeatsTest : public ::testing::Test {
  protected:
   // Function 1 had finished when the only server was lost.
@@ -20,11 +29,7 @@ class CoreRepeatsTest : public ::testing::Test {
     d_.Schedule();
     d_.Result(1, 0);
     d_.Ended(1);
-    d_.Step(event::DaemonDied{100});
-    d_.Join(pb::ROLE_PSSERVER, 200, 0);
-    d_.Routing(2, 2);
-    d_.Installed(0, 10);
-    EXPECT_EQ(d_.Restored(2), "use routing; serve in 2; start 1 on 0 from 0");
+    EXPECT_EQ(ReplaceServer(100, 200, 2, &d_), "use routing; serve in 2; start 1 on 0 from 0");
   }
   // Function 1 ends once more.
   std::string Repeated() {
@@ -63,11 +68,7 @@ TEST(RepeatsOfOneTurn, WhoReadsBesideThemDoesNotWait) {
   for (int i = 0; i < 2; ++i) d.Schedule();
   d.Result(1, 0);
   d.Ended(1);
-  d.Step(event::DaemonDied{100});
-  d.Join(pb::ROLE_PSSERVER, 200, 0);
-  d.Routing(2, 2);
-  d.Installed(0, 10);
-  d.Restored(2);
+  ReplaceServer(100, 200, 2, &d);
   EXPECT_EQ(d.Want(8, {.kind = Kind::kReady, .after_repeats = true}), "done 8 OK");
 }
 
@@ -91,11 +92,7 @@ TEST_F(CoreRepeatsTest, RepeatsOfTurnsAreTurns) {
   EXPECT_EQ(d_.Schedule(), "scheduled 2; start 2 on 0 from 0");
   d_.Result(2, 0);
   d_.Ended(2);
-  d_.Step(event::DaemonDied{200});
-  d_.Join(pb::ROLE_PSSERVER, 300, 0);
-  d_.Routing(3, 3);
-  d_.Installed(0, 10);
-  EXPECT_EQ(d_.Restored(3), "use routing; serve in 3; start 1 on 0 from 0");
+  EXPECT_EQ(ReplaceServer(200, 300, 3, &d_), "use routing; serve in 3; start 1 on 0 from 0");
   EXPECT_EQ(Repeated(), "finish 1 OK; start 2 on 0 from 0");
 }
 

@@ -123,7 +123,16 @@ TEST_F(CoreRoundsChange, WhoGaveToTheLastRoundMayBeABackupOfTheNext) {
 }
 
 // What a lost server took with it is repeated in rounds, too.
-class RepeatedRounds : public testing::CoreRoundsTest {};
+class RepeatedRounds : public testing::CoreRoundsTest {
+ protected:
+  // In a round of its own.
+  void TrainOneFunction() {
+    Serve(1, {.replicas = 1}, /*functions=*/1);
+    Result(1, 0);
+    d_.Ended(1);
+    Committed();
+  }
+};
 
 TEST_F(RepeatedRounds, DoNotWaitForTheNextTurn) {
   Serve(1, {.replicas = 2}, /*functions=*/1);
@@ -161,20 +170,14 @@ TEST_F(RepeatedRounds, DoNotWaitForWhatAReaderHoldsUp) {
 
 // And nobody says that there is nothing more.
 TEST_F(RepeatedRounds, ThatHaveBecomeSmallWaitForNobody) {
-  Serve(1, {.replicas = 1}, /*functions=*/1);
-  Result(1, 0);
-  d_.Ended(1);
-  Committed();
+  TrainOneFunction();
   d_.Step(event::SetRounds{{.replicas = 2}});
   LoseServer();
   EXPECT_EQ(Result(1, 0), "keep 1; commit 1: 1 (1)");
 }
 
 TEST_F(RepeatedRounds, AnAssignmentComesAfterThoseOfTheTurnBefore) {
-  Serve(1, {.replicas = 1}, /*functions=*/1);
-  Result(1, 0);
-  d_.Ended(1);
-  Committed();
+  TrainOneFunction();
   LoseServer();
   EXPECT_EQ(d_.Schedule(), "scheduled 2");
   EXPECT_EQ(
