@@ -279,9 +279,9 @@ class Coordinator : public VariableFactory {
   // position in the data, and the calls that were not finished, which run again. Create the same
   // variables, datasets and functions first, and schedule nothing before but in groups:
   // FAILED_PRECONDITION if there is a checkpoint and functions were scheduled, an evaluation's as
-  // well. Checkpoints of epochs before `since` are another run's. NOT_FOUND if there is none;
-  // INVALID_ARGUMENT naming what differs if it is of another job; DATA_LOSS if none of them is
-  // good.
+  // well, or if a data file, which is named, is not what it was then. Checkpoints of epochs before
+  // `since` are another run's. NOT_FOUND if there is none; INVALID_ARGUMENT naming what differs if
+  // it is of another job; DATA_LOSS if none of them is good.
   absl::StatusOr<RestoredJob> Restore(CoordinatorEpoch since = CoordinatorEpoch(0));
   // What Restore() will give back, from now on. See also ScheduleOptions.
   void SetUserState(std::string state);

@@ -11,6 +11,7 @@
 #include "coordinator/cluster/checkpoint_link.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/coordinator_impl.h"
+#include "coordinator/core/data_contents.h"
 #include "coordinator/core/job_position.h"
 #include "coordinator/core/resume_search.h"
 
@@ -166,6 +167,11 @@ absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::Impl::PrepareDataOf(
   }
   for (ResumePoint::Data& data : stopped_in) {
     MU_ASSIGN_OR_RETURN(const DataLayout layout, PrepareDataset(data.dataset));
+    {
+      // The core compares again, but does not know the files' names.
+      MutexLock lock(&data_mutex);
+      MU_RETURN_IF_ERROR(CheckSameData(layout, data.position, datasets.at(data.dataset)));
+    }
     MU_ASSIGN_OR_RETURN(data.plan, runtime->MakePlan(layout, data.position.epoch()));
   }
   for (const auto& function : place.functions()) {

@@ -64,12 +64,13 @@ struct Coordinator::Impl {
       ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
   std::optional<DataLayout> Prepared(uint64_t id) ABSL_LOCKS_EXCLUDED(data_mutex);
   // Looks at the files of the data that the checkpoint stopped in. INVALID_ARGUMENT if this program
-  // has not created it.
+  // has not created it; as CheckSameData if it is other data by now.
   absl::StatusOr<std::vector<ResumePoint::Data>> PrepareDataOf(const pb::CheckpointProto& manifest)
       ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
   // INVALID_ARGUMENT if the checkpoint is not one of this job.
   absl::Status CheckJob(const TaskState& state);
-  // Fills in with what the job goes on from that checkpoint. INVALID_ARGUMENT if it does not fit.
+  // Fills in with what the job goes on from that checkpoint. INVALID_ARGUMENT if it does not fit,
+  // FAILED_PRECONDITION if data files have changed since.
   absl::Status PrepareResume(TaskState* state) ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
 
   const Options options;

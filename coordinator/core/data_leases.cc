@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
+#include "coordinator/core/data_contents.h"
 
 namespace mu {
 
 DataLeases::DataLeases(DataLayout data, uint64_t epoch, Plan plan)
-    : data_(std::move(data)), fingerprint_(data_.Fingerprint()), epoch_(epoch) {
+    : data_(std::move(data)),
+      fingerprint_(data_.Fingerprint()),
+      contents_(ContentsOf(data_)),
+      epoch_(epoch) {
   if (plan != nullptr) Bring(std::move(plan));
 }
 
@@ -141,16 +144,12 @@ pb::DatasetPositionProto DataLeases::Position() const {
     begun.set_next_batch(next_batch_[lease]);
   }
   position.set_fingerprint(fingerprint_);
+  for (const uint64_t contents : contents_) position.add_contents(contents);
   return position;
 }
 
 absl::Status DataLeases::Resume(const pb::DatasetPositionProto& position) {
-  if (position.fingerprint() != fingerprint_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "dataset '", data_.dataset.name(),
-        "' is not the one that the checkpoint stopped in: its files, the number of their "
-        "records, the batch size, the seed or the shuffling differ"));
-  }
+  MU_RETURN_IF_ERROR(CheckSameData(data_, position, data_.dataset));
   const absl::Status beyond = absl::InvalidArgumentError("the position is beyond the data");
   const auto& leases = plan()->leases();
   if (position.epoch() != epoch_ || position.next_lease() > leases.size()) return beyond;

@@ -53,7 +53,8 @@ class DataLeases {
   // What has been handed out, for another coordinator to continue after.
   pb::DatasetPositionProto Position() const;
   // To be called first, with the plan of the position's epoch. INVALID_ARGUMENT if the position is
-  // of other data: other files, records, batches or order.
+  // of other data: other files, records, batches or order. FAILED_PRECONDITION if files have other
+  // contents by now.
   absl::Status Resume(const pb::DatasetPositionProto& position);
 
   bool Exhausted() const;
@@ -76,6 +77,7 @@ class DataLeases {
 
   const DataLayout data_;
   const uint64_t fingerprint_;
+  const std::vector<uint64_t> contents_;
   uint64_t epoch_;
   std::deque<Plan> plans_;            // of this epoch and those that follow it
   bool asked_ = false;                // for the next one

@@ -43,6 +43,13 @@ std::vector<uint64_t> VisitBlocks(const DataLayout& data, const Visit& visit) {
   return selected;
 }
 
+uint64_t HashOf(const pb::FileLayoutProto& layout) {
+  uint64_t hash = HashCombine(layout.records(), layout.bytes());
+  for (const uint64_t offset : layout.offsets()) hash = HashCombine(hash, offset);
+  for (const uint32_t beginning : layout.beginnings()) hash = HashCombine(hash, beginning);
+  return hash;
+}
+
 // Calls visit(blocks, records) for each lease of the epoch, with its blocks in their order.
 template <typename Visit>
 void VisitLeases(const pb::DatasetProto& dataset, const std::vector<uint64_t>& selected,
@@ -107,7 +114,7 @@ uint32_t DefaultBlockRecords(const pb::DatasetProto& dataset) {
 }
 
 FileLayout::FileLayout(const pb::FileLayoutProto& proto)
-    : records(proto.records()), bytes(proto.bytes()) {
+    : records(proto.records()), bytes(proto.bytes()), contents(HashOf(proto)) {
   if (proto.offsets_size() != proto.lines_size()) return;
   for (int i = 0; i < proto.offsets_size(); ++i)
     marks.push_back({proto.offsets(i), proto.lines(i)});

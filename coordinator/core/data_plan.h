@@ -27,6 +27,11 @@ struct FileLayout {
 
   uint64_t records;
   uint64_t bytes = 0;
+  // A hash of all that the proto says: records, length, and of each block its place and beginning.
+  // Every format's look through a file finds these; of files that are read in lockstep the first
+  // one's only. So a change further inside a block that keeps the length stays unseen. 0: nothing
+  // is known.
+  uint64_t contents = 0;
   struct Mark {
     uint64_t offset;
     uint64_t line;
@@ -40,8 +45,8 @@ struct DataLayout {
   pb::DatasetProto dataset;                              // without its files
   std::shared_ptr<const std::vector<FileLayout>> files;  // not null
 
-  // Of what is in the files, in which order and how it is cut. Paths do not matter, so that data
-  // may be moved.
+  // Of how many records are in the files, in which order and how they are cut. Paths do not matter,
+  // so that data may be moved. What the records are: ContentsOf (data_contents.h).
   uint64_t Fingerprint() const;
 };
 

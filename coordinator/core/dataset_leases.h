@@ -38,7 +38,7 @@ class DatasetLeases {
   void Forget(WorkerId worker);
   // All begin anew, at the start of this epoch. `plan`: of it, as above.
   void StartEpoch(uint64_t epoch, DataLeases::Plan plan);
-  // INVALID_ARGUMENT as DataLeases::Resume.
+  // INVALID_ARGUMENT and FAILED_PRECONDITION as DataLeases::Resume.
   absl::Status Fits(const pb::DatasetPositionProto& position, const DataLeases::Plan& plan) const;
   // At a position that fits. Nothing if every worker reads by itself.
   void Resume(const pb::DatasetPositionProto& position, const DataLeases::Plan& plan);

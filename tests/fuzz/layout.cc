@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "coordinator/cluster/file_layout_check.h"
+#include "coordinator/core/data_contents.h"
 #include "coordinator/core/data_plan.h"
 #include "tests/fuzz/structured.h"
 
@@ -20,6 +21,7 @@ MUSTER_FUZZ_MESSAGE(muster::fuzz::LayoutInput) {
   }
   const mu::DataLayout layout{dataset, files};
   (void)layout.Fingerprint();
+  MU_CHECK(mu::ContentsOf(layout).size() <= mu::kMostContents);
   const auto plan = mu::EpochPlan::Make(layout, input.epoch());
   MU_CHECK(mu::EpochPlan::CountBatches(layout, input.epoch()) == (plan.ok() ? plan->batches() : 0));
 }

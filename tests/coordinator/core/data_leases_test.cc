@@ -12,8 +12,10 @@ namespace mu {
 namespace {
 
 using testing::BeginLeases;
+using ::testing::HasSubstr;
 using testing::LayoutOf;
 using testing::PlanOf;
+using testing::StatusIs;
 using testing::Take;
 
 DataLayout Data(uint32_t batch, uint64_t shuffle, uint32_t block, std::vector<FileLayout> files,
@@ -175,6 +177,37 @@ TEST(DataLeases, DoNotResumeWithThePlanOfAnotherEpoch) {
   DataLeases same = BeginLeases(data, 1), other = BeginLeases(data, 0);
   MU_EXPECT_OK(same.Resume(position));
   EXPECT_EQ(other.Resume(position).code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(DataLeases, DoNotResumeInAFileThatWasWrittenAgain) {
+  pb::FileLayoutProto layout;
+  layout.set_records(40);
+  layout.set_bytes(400);
+  for (const uint64_t block : {0, 1, 2, 3}) {
+    layout.add_offsets(100 * block);
+    layout.add_lines(10 * block + 1);
+    layout.add_beginnings(static_cast<uint32_t>(7 + block));
+  }
+  const DataLayout data = Data(10, 0, 10, {FileLayout(layout)});
+  DataLeases leases = BeginLeases(data);
+  ASSERT_EQ(Take(leases, WorkerId(0), 2).size(), 1u);
+  const pb::DatasetPositionProto position = leases.Position();
+  DataLeases copy = BeginLeases(Data(10, 0, 10, {FileLayout(layout)}));
+  MU_EXPECT_OK(copy.Resume(position));
+  EXPECT_EQ(copy.left(), 2u);
+
+  layout.set_beginnings(3, 11);
+  const DataLayout changed = Data(10, 0, 10, {FileLayout(layout)});
+  DataLeases other = BeginLeases(changed);
+  EXPECT_THAT(other.Resume(position),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("dataset 'd': file 1 of 1 has changed since the job began")));
+  EXPECT_EQ(other.left(), 4u) << "nothing has changed";
+  // An earlier program did not say what was in the files.
+  pb::DatasetPositionProto earlier = position;
+  earlier.clear_contents();
+  MU_EXPECT_OK(other.Resume(earlier));
+  EXPECT_EQ(other.left(), 2u);
 }
 
 }  // namespace

@@ -148,7 +148,7 @@ TEST(EpochPlan, SaysHowBlocksBeginIfThatIsKnown) {
               ::testing::ElementsAre("0@7 of 1000: 11", "0@400 of 1000: 22", "0@790 of 1000: 33",
                                      "1@7 of 0: 0", "1@400 of 0: 0", "1@790 of 0: 0", "2@7 of 0: 0",
                                      "2@400 of 0: 0", "2@790 of 0: 0", "3@0 of 0: 0"));
-  // Data that is written anew with the same records is the same to a checkpoint.
+  // What the records are is in no fingerprint: ContentsOf says it, as far as it is known.
   const std::vector<FileLayout> counts = {25, 25, 25, 10};
   EXPECT_EQ(data.Fingerprint(), LayoutOf(Dataset(5, 0, 10), counts).Fingerprint());
 }
