@@ -32,9 +32,15 @@ std::vector<uint64_t> ContentsOf(const DataLayout& data) {
   return contents;
 }
 
+uint64_t FingerprintOfLengthened(uint64_t fingerprint) {
+  return HashCombine(fingerprint, 0x6c6f6e676572);
+}
+
 absl::Status CheckSameData(const DataLayout& data, const pb::DatasetPositionProto& position,
                            const pb::DatasetProto& named) {
-  if (position.fingerprint() != data.Fingerprint()) {
+  const uint64_t fingerprint = data.Fingerprint();
+  if (position.fingerprint() != fingerprint &&
+      position.fingerprint() != FingerprintOfLengthened(fingerprint)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "dataset '", data.dataset.name(),
         "' is not the one that the checkpoint stopped in: its files, the number of their "

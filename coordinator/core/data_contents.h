@@ -23,6 +23,10 @@ inline constexpr size_t kMostContents = 64;
 // follow each other. Path, inode and time do not matter, so that data may be moved or copied.
 std::vector<uint64_t> ContentsOf(const DataLayout& data);
 
+// What positions say instead of the layout's fingerprint where leases were lengthened to hold a
+// batch, which earlier programs did not do: they do not take such a position for one of theirs.
+uint64_t FingerprintOfLengthened(uint64_t fingerprint);
+
 // Whether `data` is that of the checkpoint with this position. `named`: the dataset with its files,
 // for messages; if it has none, they are numbered.
 // INVALID_ARGUMENT: it is cut in another way, ordered in another way, or has other numbers of

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/core/data_contents.h"
 
 namespace mu {
@@ -132,6 +133,11 @@ void DataLeases::Forget(WorkerId worker) {
   LetGo(held);
 }
 
+uint64_t DataLeases::FingerprintOfPlan() const {
+  if (plan() == nullptr || !plan()->lengthened()) return fingerprint_;
+  return FingerprintOfLengthened(fingerprint_);
+}
+
 pb::DatasetPositionProto DataLeases::Position() const {
   pb::DatasetPositionProto position;
   position.set_name(data_.dataset.name());
@@ -143,13 +149,21 @@ pb::DatasetPositionProto DataLeases::Position() const {
     begun.set_lease(lease);
     begun.set_next_batch(next_batch_[lease]);
   }
-  position.set_fingerprint(fingerprint_);
+  position.set_fingerprint(FingerprintOfPlan());
   for (const uint64_t contents : contents_) position.add_contents(contents);
   return position;
 }
 
 absl::Status DataLeases::Resume(const pb::DatasetPositionProto& position) {
   MU_RETURN_IF_ERROR(CheckSameData(data_, position, data_.dataset));
+  // Where no lease was begun it does not matter how they were cut.
+  if (position.next_lease() > 0 && position.fingerprint() != FingerprintOfPlan()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "dataset '", data_.dataset.name(),
+        "': the checkpoint is of an earlier version, which cut these data into batches smaller "
+        "than the batch size, and it stopped within an epoch; continue it with that version, or "
+        "begin anew with its values (warm start)"));
+  }
   const absl::Status beyond = absl::InvalidArgumentError("the position is beyond the data");
   const auto& leases = plan()->leases();
   if (position.epoch() != epoch_ || position.next_lease() > leases.size()) return beyond;

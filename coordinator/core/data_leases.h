@@ -53,8 +53,8 @@ class DataLeases {
   // What has been handed out, for another coordinator to continue after.
   pb::DatasetPositionProto Position() const;
   // To be called first, with the plan of the position's epoch. INVALID_ARGUMENT if the position is
-  // of other data: other files, records, batches or order. FAILED_PRECONDITION if files have other
-  // contents by now.
+  // of other data: other files, records, batches or order, or of leases that an earlier version
+  // made. FAILED_PRECONDITION if files have other contents by now.
   absl::Status Resume(const pb::DatasetPositionProto& position);
 
   bool Exhausted() const;
@@ -74,6 +74,9 @@ class DataLeases {
   void Hold(WorkerId worker, size_t lease);
   void LetGo(Held::iterator held);
   uint32_t Left(size_t lease) const;
+
+  // Of the data and, where earlier versions cut the epoch in another way, of how it is cut.
+  uint64_t FingerprintOfPlan() const;
 
   const DataLayout data_;
   const uint64_t fingerprint_;

@@ -50,7 +50,32 @@ uint64_t HashOf(const pb::FileLayoutProto& layout) {
   return hash;
 }
 
-// Calls visit(blocks, records) for each lease of the epoch, with its blocks in their order.
+// Where a lease ends, and what it holds.
+struct LeaseEnd {
+  size_t block = 0;  // of the order of blocks, the first that is no longer its own
+  uint64_t records = 0;
+};
+
+// A lease of less than a batch would make all batches smaller than was asked for. It gets more
+// blocks: at least a batch and, within kBatchesOfLengthened of them, as many as fill its batches
+// best. Less than a batch is left only at the end of the data.
+LeaseEnd Lengthened(LeaseEnd end, const std::vector<size_t>& order,
+                    const std::vector<uint64_t>& selected, uint64_t batch) {
+  const auto batches = [&](const LeaseEnd& of) { return (of.records + batch - 1) / batch; };
+  LeaseEnd best = end;
+  while (end.block < order.size()) {
+    const uint64_t records = end.records + selected[order[end.block]];
+    if (end.records >= batch && records > kBatchesOfLengthened * batch) break;
+    end = {end.block + 1, records};
+    const bool fuller = end.records * batches(best) > best.records * batches(end);
+    if (best.records < batch || fuller) best = end;
+    if (end.records % batch == 0) break;
+  }
+  return best;
+}
+
+// Calls visit(blocks, records, lengthened) for each lease of the epoch, with its blocks in their
+// order.
 template <typename Visit>
 void VisitLeases(const pb::DatasetProto& dataset, const std::vector<uint64_t>& selected,
                  uint64_t epoch, const Visit& visit) {
@@ -61,11 +86,18 @@ void VisitLeases(const pb::DatasetProto& dataset, const std::vector<uint64_t>& s
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
   }
   const uint64_t lease_records = LeaseRecords(dataset);
-  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-    uint64_t records = 0;
-    while (end < order.size() && (records == 0 || records + selected[order[end]] <= lease_records))
-      records += selected[order[end++]];
-    visit(absl::MakeConstSpan(order).subspan(begin, end - begin), records);
+  for (size_t begin = 0; begin < order.size();) {
+    LeaseEnd end = {begin, 0};
+    while (end.block < order.size() &&
+           (end.records == 0 || end.records + selected[order[end.block]] <= lease_records))
+      end.records += selected[order[end.block++]];
+    const size_t bounded = end.block;
+    // A lease that holds a batch stays as it is: checkpoints know leases by their places.
+    if (end.records < dataset.batch_size())
+      end = Lengthened(end, order, selected, dataset.batch_size());
+    visit(absl::MakeConstSpan(order).subspan(begin, end.block - begin), end.records,
+          end.block > bounded);
+    begin = end.block;
   }
 }
 
@@ -147,27 +179,30 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const DataLayout& data, uint64_t epoch
   const uint64_t epoch_seed = EpochSeed(dataset, epoch);
   EpochPlan plan;
   plan.epoch_ = epoch;
-  VisitLeases(dataset, selected, epoch, [&](absl::Span<const size_t> own, uint64_t records) {
-    pb::LeaseProto lease;
-    lease.set_dataset(dataset.id());
-    lease.set_epoch(epoch);
-    lease.set_index(plan.leases_.size());
-    // 0 means "no permutation", so the seed is made odd.
-    if (dataset.shuffle_records() > 0)
-      lease.set_permutation(HashCombine(epoch_seed, plan.leases_.size()) | 1);
-    for (const size_t block : own) *lease.add_blocks() = blocks[block];
-    plan.leases_.push_back({std::make_shared<const pb::LeaseProto>(std::move(lease)), records,
-                            static_cast<uint32_t>(BatchesOf(dataset, records))});
-    plan.batches_ += plan.leases_.back().batches;
-    plan.records_ += records;
-  });
+  VisitLeases(
+      dataset, selected, epoch,
+      [&](absl::Span<const size_t> own, uint64_t records, bool lengthened) {
+        pb::LeaseProto lease;
+        lease.set_dataset(dataset.id());
+        lease.set_epoch(epoch);
+        lease.set_index(plan.leases_.size());
+        // 0 means "no permutation", so the seed is made odd.
+        if (dataset.shuffle_records() > 0)
+          lease.set_permutation(HashCombine(epoch_seed, plan.leases_.size()) | 1);
+        for (const size_t block : own) *lease.add_blocks() = blocks[block];
+        plan.leases_.push_back({std::make_shared<const pb::LeaseProto>(std::move(lease)), records,
+                                static_cast<uint32_t>(BatchesOf(dataset, records))});
+        plan.batches_ += plan.leases_.back().batches;
+        plan.records_ += records;
+        plan.lengthened_ = plan.lengthened_ || lengthened;
+      });
   return plan;
 }
 
 std::vector<uint32_t> EpochPlan::BatchesOfLeases(const DataLayout& data, uint64_t epoch) {
   const std::vector<uint64_t> selected = VisitBlocks(data, [](uint32_t, uint64_t, uint64_t) {});
   std::vector<uint32_t> batches;
-  VisitLeases(data.dataset, selected, epoch, [&](absl::Span<const size_t>, uint64_t records) {
+  VisitLeases(data.dataset, selected, epoch, [&](absl::Span<const size_t>, uint64_t records, bool) {
     batches.push_back(static_cast<uint32_t>(BatchesOf(data.dataset, records)));
   });
   return batches;

@@ -16,7 +16,7 @@ namespace mu {
 uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t first, uint64_t count);
 
 // A block size that gives whole batches where the data allows: a multiple of batch_size (and of the
-// selection's modulo).
+// selection's modulo) unless that is too large. Leases make up for blocks of less than a batch.
 uint32_t DefaultBlockRecords(const pb::DatasetProto& dataset);
 
 // Of one file: how many records it has before selection and, if known, where each block of them
@@ -50,9 +50,12 @@ struct DataLayout {
   uint64_t Fingerprint() const;
 };
 
-// Of a lease, about: without shuffling enough to be worth a request, and few enough to share work
-// evenly.
+// Of a lease, about, if that is a batch at least: without shuffling enough to be worth a request,
+// and few enough to share work evenly.
 uint64_t LeaseRecords(const pb::DatasetProto& dataset);
+// Batches of a lease that had to become longer to hold one; few, for a worker keeps all its
+// records.
+inline constexpr uint64_t kBatchesOfLengthened = 4;
 // A block of a file, with its place in the file if that is known.
 pb::BlockProto BlockOf(const DataLayout& data, uint32_t file, uint64_t first, uint64_t count);
 
@@ -64,7 +67,7 @@ struct PlannedLease {
 
 // The leases of one epoch in the order in which they are handed out. With shuffle_records > 0
 // blocks are scattered by (seed, epoch), so that a lease holds blocks of the whole dataset; else
-// they follow the files.
+// they follow the files. Each lease but the last holds a batch at least.
 class EpochPlan {
  public:
   // INVALID_ARGUMENT if no record is left.
@@ -79,12 +82,16 @@ class EpochPlan {
   const std::vector<PlannedLease>& leases() const { return leases_; }
   uint64_t batches() const { return batches_; }
   uint64_t records() const { return records_; }
+  // Whether a lease would hold less than a batch if it ended at LeaseRecords, as in plans of
+  // earlier versions. Without such a lease the plan is theirs.
+  bool lengthened() const { return lengthened_; }
 
  private:
   uint64_t epoch_ = 0;
   std::vector<PlannedLease> leases_;
   uint64_t batches_ = 0;
   uint64_t records_ = 0;
+  bool lengthened_ = false;
 };
 
 // Where a dataset stands; one that every worker reads by itself (visitation: none) has no such

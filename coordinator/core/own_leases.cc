@@ -1,11 +1,29 @@
 #include "coordinator/core/own_leases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "coordinator/core/permutation.h"
 
 namespace mu {
+namespace {
+
+// How many blocks fill their batches best, within kBatchesOfLengthened of them; `of_block`: records
+// of a block, less than a batch.
+uint64_t BlocksOfWholeBatches(double batch, double of_block) {
+  double best = 0, best_filled = 0;
+  for (uint64_t batches = 1; batches <= kBatchesOfLengthened; ++batches) {
+    const double records = static_cast<double>(batches) * batch;
+    const double blocks = std::floor(records / of_block), filled = blocks * of_block / records;
+    if (blocks * of_block < batch || filled <= best_filled) continue;
+    best = blocks;
+    best_filled = filled;
+  }
+  return static_cast<uint64_t>(best);
+}
+
+}  // namespace
 
 BlockIndex::BlockIndex(DataLayout data) : data_(std::move(data)) {
   const uint64_t block_records = data_.dataset.block_records();
@@ -17,6 +35,17 @@ BlockIndex::BlockIndex(DataLayout data) : data_(std::move(data)) {
   const uint64_t selected = SelectedRecords(data_.dataset.records(), 0, block_records);
   blocks_of_lease_ =
       std::max<uint64_t>(1, LeaseRecords(data_.dataset) / std::max<uint64_t>(1, selected));
+  // As in a plan, a lease holds a batch. Blocks come in any order, so those that are shorter, at
+  // the ends of files, count by the mean.
+  double records = 0;
+  for (const FileLayout& file : *data_.files) {
+    records += static_cast<double>(SelectedRecords(data_.dataset.records(), 0, file.records));
+  }
+  if (records == 0) return;  // such data is refused
+  const double batch = data_.dataset.batch_size();
+  const double of_block = records / static_cast<double>(blocks());
+  if (static_cast<double>(blocks_of_lease_) * of_block >= batch) return;
+  blocks_of_lease_ = records <= batch ? blocks() : BlocksOfWholeBatches(batch, of_block);
 }
 
 pb::BlockProto BlockIndex::Block(uint64_t number, uint64_t* selected) const {

@@ -4,6 +4,8 @@
 namespace mu {
 namespace {
 
+// Of any batch size: leases take as many blocks as a batch needs (coordinator/core/data_plan.h),
+// and checkpoints of programs have positions in leases of such blocks.
 constexpr uint32_t kDefaultBlockRecords = 4096;
 
 pb::DatasetProto Begin(const char* name, const std::vector<std::string>& files) {

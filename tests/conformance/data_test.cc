@@ -1,5 +1,6 @@
 // Data and values: each record once, and the same bits however the work is cut.
 #include <cstring>
+#include <tuple>
 
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/numbers_file.h"
@@ -63,6 +64,26 @@ TEST(Conformance, EachRecordOncePerEpoch) {
     EXPECT_TRUE(ended_inside) << "the data should have ended within a packed function";
     MU_ASSERT_OK_AND_ASSIGN(const Tensor counts, c.Read(visits));
     EXPECT_THAT(counts.flat<float>(), ::testing::Each(static_cast<float>(epochs)));
+  }
+}
+
+// The blocks that a program's data set has are smaller than these batches.
+TEST(Conformance, BatchesAreAsLargeAsTheProgramSays) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({}));
+  Coordinator& c = cluster->coordinator();
+  const std::string file = cluster->directory() + "/numbers.csv";
+  WriteFile(file, Numbers(0, 20'000));
+  const auto batches = [&](uint32_t batch, uint64_t shuffle) -> absl::StatusOr<uint64_t> {
+    MU_ASSIGN_OR_RETURN(
+        const Dataset data,
+        c.CreateDataset(Csv({file}).Id("id", 20'000, 0).Batch(batch).Shuffle(shuffle)));
+    return c.BatchesInEpoch(data, 0);
+  };
+  for (const auto& [batch, shuffle, expected] :
+       {std::tuple(8192u, 0u, 3u), {8192u, 1000u, 3u}, {20'000u, 0u, 1u}}) {
+    SCOPED_TRACE(absl::StrCat("batch ", batch, ", shuffle ", shuffle));
+    MU_ASSERT_OK_AND_ASSIGN(const uint64_t in_epoch, batches(batch, shuffle));
+    EXPECT_EQ(in_epoch, expected);
   }
 }
 

@@ -210,5 +210,31 @@ TEST(DataLeases, DoNotResumeInAFileThatWasWrittenAgain) {
   EXPECT_EQ(other.left(), 2u);
 }
 
+// The places of leases are others than they were then, and nothing else would tell.
+TEST(DataLeases, DoNotResumeWhereAnEarlierVersionCutSmallerLeases) {
+  const DataLayout data = Data(50, 0, 10, {20'000}), small = Data(50, 20, 10, {2000});
+  for (const DataLayout& each : {data, small}) {
+    const bool changed = each.dataset.shuffle_records() > 0;
+    DataLeases leases = BeginLeases(each), again = BeginLeases(each), earlier = BeginLeases(each);
+    EXPECT_EQ(leases.plan()->lengthened(), changed);
+    DataLeases begun = BeginLeases(each);
+    pb::DatasetPositionProto position = leases.Position();
+    position.set_fingerprint(each.Fingerprint());
+    MU_EXPECT_OK(begun.Resume(position)) << "no lease was begun";
+    (void)Take(leases, WorkerId(0), 3);
+    position = leases.Position();
+    MU_EXPECT_OK(again.Resume(position));
+    EXPECT_EQ(again.left(), leases.left());
+    position.set_fingerprint(each.Fingerprint());
+    const absl::Status resumed = earlier.Resume(position);
+    if (changed) {
+      EXPECT_THAT(resumed, testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                             ::testing::HasSubstr("of an earlier version")));
+    } else {
+      MU_EXPECT_OK(resumed);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace mu

@@ -1,5 +1,6 @@
 #include "coordinator/core/data_plan.h"
 
+#include <algorithm>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -77,6 +78,88 @@ TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
     for (const auto& planned : plan.leases()) batches.push_back(planned.batches);
     EXPECT_EQ(EpochPlan::BatchesOfLeases(data, trial), batches);
   }
+}
+
+uint64_t SelectedOf(const DataLayout& data, const pb::LeaseProto& lease) {
+  uint64_t records = 0;
+  for (const pb::BlockProto& block : lease.blocks())
+    records += SelectedRecords(data.dataset.records(), block.first(), block.count());
+  return records;
+}
+
+// As earlier versions cut an epoch whose blocks are in this order, however large a batch is: the
+// selected records of each lease.
+std::vector<uint64_t> CutByBoundAlone(const DataLayout& data, const EpochPlan& plan) {
+  std::vector<uint64_t> leases;
+  for (const auto& planned : plan.leases()) {
+    for (const pb::BlockProto& block : planned.lease->blocks()) {
+      const uint64_t kept = SelectedRecords(data.dataset.records(), block.first(), block.count());
+      if (leases.empty() || leases.back() + kept > LeaseRecords(data.dataset)) {
+        leases.push_back(kept);
+      } else {
+        leases.back() += kept;
+      }
+    }
+  }
+  return leases;
+}
+
+TEST(EpochPlan, LeasesHoldABatchWhateverTheSizes) {
+  SplitMix random(3);
+  int lengthened = 0, as_before = 0;
+  for (int trial = 0; trial < 1000; ++trial) {
+    SCOPED_TRACE(absl::StrCat("trial ", trial));
+    auto dataset =
+        Dataset(1 + static_cast<uint32_t>(random.Below(200)), random.Below(2) * random.Below(500),
+                1 + static_cast<uint32_t>(random.Below(100)));
+    if (random.Below(2) == 0) {
+      dataset.mutable_records()->set_modulo(3);
+      dataset.mutable_records()->add_keep(static_cast<uint32_t>(random.Below(3)));
+    }
+    std::vector<FileLayout> files;
+    for (uint64_t i = random.Below(20) + 1; i > 0; --i) files.emplace_back(random.Below(300));
+    const DataLayout data = LayoutOf(dataset, files);
+    const auto made = EpochPlan::Make(data, static_cast<uint64_t>(trial));
+    if (!made.ok()) continue;  // no record is left
+    const EpochPlan& plan = *made;
+    const uint64_t batch = dataset.batch_size();
+    std::vector<uint64_t> records;
+    for (const auto& planned : plan.leases()) {
+      records.push_back(SelectedOf(data, *planned.lease));
+      ASSERT_EQ(records.back(), planned.records);
+      if (&planned != &plan.leases().back()) {
+        ASSERT_GE(planned.records, batch);
+      }
+    }
+    EXPECT_LE(plan.batches(), plan.records() / batch + plan.leases().size());
+    const std::vector<uint64_t> before = CutByBoundAlone(data, plan);
+    const bool held =
+        std::all_of(before.begin(), before.end() - 1, [&](uint64_t of) { return of >= batch; });
+    if (held) {
+      ASSERT_EQ(records, before) << "checkpoints of earlier versions know these leases";
+    }
+    ASSERT_EQ(plan.lengthened(), !held);
+    ++(held ? as_before : lengthened);
+  }
+  EXPECT_GT(lengthened, 30);
+  EXPECT_GT(as_before, 300);
+}
+
+// Leases that end before a batch is full make batches of what they hold.
+TEST(EpochPlan, BatchesAreNoSmallerThanAskedFor) {
+  const std::vector<FileLayout> small(10, FileLayout(300));
+  EXPECT_EQ(EpochPlan::CountBatches(LayoutOf(Dataset(512, 256, 512), small), 0), 6u);
+  EXPECT_EQ(EpochPlan::CountBatches(LayoutOf(Dataset(512, 0, 512), small), 0), 6u);
+  auto half = Dataset(50'000, 0, 0);
+  half.mutable_records()->set_modulo(2);
+  half.mutable_records()->add_keep(0);
+  half.set_block_records(DefaultBlockRecords(half));
+  EXPECT_EQ(EpochPlan::CountBatches(LayoutOf(half, {200'000}), 0), 2u);
+  // The blocks of programs.
+  EXPECT_EQ(EpochPlan::BatchesOfLeases(LayoutOf(Dataset(65'536, 0, 4096), {4 * 65'536}), 0),
+            (std::vector<uint32_t>{1, 1, 1, 1}));
+  EXPECT_EQ(EpochPlan::BatchesOfLeases(LayoutOf(Dataset(8192, 1000, 4096), {4 * 8192}), 0),
+            (std::vector<uint32_t>{1, 1, 1, 1}));
 }
 
 TEST(EpochPlan, ShufflesByEpochAndKeepsFileOrderWithoutIt) {

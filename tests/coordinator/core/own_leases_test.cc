@@ -87,6 +87,28 @@ TEST(OwnLeases, GoThroughAllRecordsOnceAnEpoch) {
   }
 }
 
+// As the plans of shared data: a lease of less than a batch would make all batches small.
+TEST(OwnLeases, BatchesAreNoSmallerThanAskedFor) {
+  pb::DatasetProto dataset;
+  dataset.set_id(3);
+  dataset.set_epochs(1);
+  const auto steps = [&](uint32_t batch, uint64_t shuffle, uint32_t block,
+                         const std::vector<FileLayout>& files) {
+    dataset.set_batch_size(batch);
+    dataset.set_shuffle_records(shuffle);
+    dataset.set_block_records(block);
+    OwnLeases leases(std::make_shared<const BlockIndex>(testing::LayoutOf(dataset, files)), 1, {});
+    uint32_t taken = 0;
+    for (const BatchRange& range : leases.Take(1'000'000)) taken += range.batches;
+    return taken;
+  };
+  const std::vector<FileLayout> small(10, FileLayout(300));
+  EXPECT_EQ(steps(512, 256, 512, small), 6u);
+  EXPECT_EQ(steps(5000, 256, 5000, small), 1u) << "all of it is less than a batch";
+  EXPECT_EQ(steps(65'536, 0, 4096, {4 * 65'536}), 4u);
+  EXPECT_EQ(steps(10, 100, 50, {1000}), 100u);
+}
+
 TEST(OwnLeases, WhatIsUpcomingIsWhatComes) {
   SplitMix random(3);
   pb::DatasetProto dataset = Dataset(random);
