@@ -25,8 +25,8 @@ constexpr int kMostLevels = 64;
 
 std::string PathOf(const std::string& job_dir) { return job_dir + "/job.json"; }
 
-// How the data is measured, what ends training early, where the run's own files lie and how often
-// checkpoints are taken may change on the way.
+// How the data is measured, what ends training early, where the run's own files lie, how often
+// checkpoints are taken and what a bad record does may change on the way.
 pb::JobProto Essence(pb::JobProto job) {
   job.clear_job_dir();
   job.clear_checkpoint();
@@ -34,6 +34,9 @@ pb::JobProto Essence(pb::JobProto job) {
   job.clear_evaluation();
   job.mutable_data()->clear_eval();
   job.mutable_data()->clear_predict();
+  // With `fail` no batch of a lease that holds a bad record is trained, so `skip` can go on there.
+  // The default stands for both: checkpoints of earlier programs have fingerprints with it.
+  if (job.data().has_train()) job.mutable_data()->mutable_train()->set_on_bad_record("fail");
   job.clear_early_stopping();
   job.mutable_training()->clear_eval_every();
   job.mutable_training()->clear_eval_batch_size();

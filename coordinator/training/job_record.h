@@ -33,7 +33,8 @@ struct JobRecord {
   pb::JobProto job;
 };
 
-// Of what decides what is trained: model, training data, optimizer, training, seed.
+// Of what decides what is trained: model, training data, optimizer, training, seed. Not of
+// data.train.on_bad_record: a run that a bad record has ended may be continued with `skip`.
 uint64_t JobFingerprint(const pb::JobProto& job);
 
 // NOT_FOUND if there is none, DATA_LOSS if it cannot be read.

@@ -273,7 +273,9 @@ absl::Status DatasetReader::OnBadRecord(const std::string& place, Reading* readi
   std::string message = Printable(absl::StrCat(place, ": ", reading->error));
   if (dataset_.on_bad_record() == pb::ON_BAD_RECORD_FAIL) {
     return absl::InvalidArgumentError(absl::StrCat(
-        message, "; mend the file, or leave such records out with on_bad_record: skip"));
+        message,
+        "; mend the file, or leave such records out with on_bad_record: skip. A training run that "
+        "ends here can be continued with skip; a mended file needs a new run, in another job_dir"));
   }
   if (reading->marks_bad) reading->bad.marked.push_back({reading->columns.rows(), message});
   if (reading->bad.records++ == 0) reading->bad.first = std::move(message);

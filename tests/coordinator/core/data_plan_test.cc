@@ -236,6 +236,17 @@ TEST(EpochPlan, SaysHowBlocksBeginIfThatIsKnown) {
   EXPECT_EQ(data.Fingerprint(), LayoutOf(Dataset(5, 0, 10), counts).Fingerprint());
 }
 
+// Bad records are in the plan, so what becomes of them changes nothing of it.
+TEST(DataLayout, FingerprintIsThatOfThePlan) {
+  const std::vector<FileLayout> counts = {25, 10};
+  pb::DatasetProto dataset = Dataset(5, 0, 10);
+  const uint64_t fails = LayoutOf(dataset, counts).Fingerprint();
+  dataset.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
+  EXPECT_EQ(LayoutOf(dataset, counts).Fingerprint(), fails);
+  dataset.set_seed(8);
+  EXPECT_NE(LayoutOf(dataset, counts).Fingerprint(), fails);
+}
+
 TEST(EpochPlan, RefusesDataWithoutRecords) {
   EXPECT_THAT(EpochPlan::Make(LayoutOf(Dataset(10, 0, 50), {0, 0}), 0).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no record is left")));

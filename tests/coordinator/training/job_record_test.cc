@@ -197,6 +197,17 @@ TEST(JobFingerprintTest, DoesNotDependOnThePacking) {
   EXPECT_EQ(JobDifferences(job, packed), "");
 }
 
+// A run that a bad record has ended goes on without such records.
+TEST(JobFingerprintTest, DoesNotDependOnWhatABadRecordDoes) {
+  pb::JobProto fails, skips;
+  fails.mutable_data()->mutable_train()->set_on_bad_record("fail");
+  skips.mutable_data()->mutable_train()->set_on_bad_record("skip");
+  EXPECT_EQ(JobFingerprint(fails), JobFingerprint(skips));
+  EXPECT_EQ(JobDifferences(fails, skips), "");
+  skips.mutable_data()->mutable_train()->set_format("csv");
+  EXPECT_NE(JobFingerprint(fails), JobFingerprint(skips));
+}
+
 // One is what a job without the key has; with more, functions are others.
 TEST(JobFingerprintTest, DependsOnMicroBatches) {
   pb::JobProto job, written;

@@ -38,6 +38,42 @@ TEST_F(BadDataTest, BadDataLine) {
   EXPECT_EQ(report["samples"], 201);
 }
 
+// Nothing of the lease that holds the bad record has been trained when the run ends there.
+TEST_F(BadDataTest, ARunThatABadRecordHasEndedIsContinuedWithoutIt) {
+  // Behind the first leases, after whose evaluations there are checkpoints.
+  WriteText("bad.csv", "user,item,rating\n" + Rows(50000) + "1,two,3\n" + Rows(9999));
+  const std::string eval =
+      "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, {name: item, "
+      "kind: id}, {name: rating, kind: number}]}\nmodel:";
+  const std::string job =
+      Job({{"data.csv", "bad.csv"},
+           {"model:", eval},
+           {"training: {",
+            "checkpoint: {every: never, keep_best: {metric: rmse}}\ntraining: {eval_every: {steps: "
+            "400}, "}});
+  const std::vector<std::string> train = {"train",       job,      "--local",
+                                          "--workers=1", "--ps=1", "--job_dir=" + Path("run")};
+  const auto expect_end = [&] {
+    EXPECT_EQ(Run(train), 2);
+    EXPECT_THAT(Output(), HasSubstr("bad.csv:50002: column item: \"two\" is not an integer"));
+    EXPECT_THAT(Output(), HasSubstr("A training run that ends here can be continued with skip; a "
+                                    "mended file needs a new run, in another job_dir"));
+    EXPECT_EQ(Report(Path("run/report.json"))["status"], "failed");
+  };
+  expect_end();
+  expect_end();  // without the remedy it ends there again
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES from"));
+
+  std::vector<std::string> skipping = train;
+  skipping.push_back("--set=data.train.on_bad_record=skip");
+  ASSERT_EQ(Run(skipping), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES from"));
+  const auto report = Report(Path("run/report.json"));
+  EXPECT_EQ(report["samples"], 59999) << "each good record once";
+  EXPECT_EQ(report["bad_records"]["count"], 1);
+  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(), HasSubstr("bad.csv:50002"));
+}
+
 // `check`, and `train` before it starts anything, read the beginning of every file.
 TEST_F(BadDataTest, EachFileThatIsNotWhatTheJobSays) {
   WriteText("columns.csv", "user,itm,rate\n1,2,3\n");
