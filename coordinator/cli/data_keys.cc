@@ -139,11 +139,13 @@ constexpr ColumnKeyInfo kColumnKeys[] = {
     {"required", kFieldFormats, kAllKinds & ~unsigned{kCrossBit},
      "a missing field makes the record bad", "`false`"},
     {"separator", kCsvBit, kSeveralKinds,
-     "the field has several values, with this character between them; empty ones count only among "
-     "the numbers of a `shape`",
+     "the field has several values, with this character between them; an empty one is left out "
+     "among ids, and is `missing_value` among numbers, where NAME.length counts it",
      "the field is one value"},
     {"list", kJsonlBit | kTfrecordBit, kSeveralKinds,
-     "the field has several values (an array; all values of the feature)", "`false`"},
+     "the field has several values (an array; all values of the feature); one that is `null`, "
+     "empty or a text of `missing` is treated as an empty one of `separator`",
+     "`false`"},
     {"weight_separator", kCsvBit, kListKinds,
      "each value of the list is VALUE, this character and a weight", "the values have no weights"},
     {"weight_field", kJsonlBit | kTfrecordBit, kListKinds,

@@ -228,6 +228,32 @@ TEST(FieldColumnsTest, Sequences) {
   EXPECT_THAT(numbers.Values<int64_t>("x.length"), ElementsAre(1, 2));
 }
 
+// Among numbers an empty value has a place and counts, among ids it is left out.
+TEST(FieldColumnsTest, EmptyValuesOfSequences) {
+  const std::string numbers = "kind: NUMBER length: 4 missing_value: -1 ";
+  const std::string ids = "kind: ID length: 4 padding: 9 ";
+  const auto csv = [](const std::string& column) {
+    pb::DatasetProto dataset;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "header: true columns { name: \"x\" separator: \"|\" " + column + " }",
+        dataset.mutable_csv()));
+    return Parsed(dataset, "x");
+  };
+  Parsed number_fields = csv(numbers), id_fields = csv(ids);
+  Parsed number_arrays = Column(numbers + "list: true"), id_arrays = Column(ids + "list: true");
+  for (Parsed* parsed : {&number_fields, &id_fields}) EXPECT_EQ(parsed->Add("1||2"), "");
+  for (Parsed* parsed : {&number_arrays, &id_arrays})
+    EXPECT_EQ(parsed->Add(R"({"x": [1, null, 2]})"), "");
+  for (const Parsed* parsed : {&number_fields, &number_arrays}) {
+    EXPECT_THAT(parsed->Values<float>("x"), ElementsAre(1, -1, 2, -1));
+    EXPECT_THAT(parsed->Values<int64_t>("x.length"), ElementsAre(3));
+  }
+  for (const Parsed* parsed : {&id_fields, &id_arrays}) {
+    EXPECT_THAT(parsed->Values<int64_t>("x"), ElementsAre(1, 2, 9, 9));
+    EXPECT_THAT(parsed->Values<int64_t>("x.length"), ElementsAre(2));
+  }
+}
+
 TEST(FieldColumnsTest, ABadRecordLeavesNothingBehind) {
   Parsed parsed(Jsonl(R"pb(
     columns { name: "a" kind: ID list: true }
