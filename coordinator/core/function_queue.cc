@@ -268,8 +268,12 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
 FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
   const auto it = Current(id, run);
   if (it == functions_.end()) {
-    if (const auto superseded = superseded_.find(run); superseded != superseded_.end())
+    if (const auto superseded = superseded_.find(run); superseded != superseded_.end()) {
+      // Too late for an earlier round: what it began in this one would be too late as well.
+      if (superseded->second.function == FunctionId())
+        workers_.at(superseded->second.worker).gave = true;
       EndSuperseded(superseded);
+    }
     return Ended::kIgnored;
   }
   if (it->second.next_step < it->second.steps) {

@@ -306,7 +306,7 @@ class FunctionQueue {
     bool news = false;      // since the last Tick: a result, or its first function
     double silent = 0;      // seconds without news at the last Tick
     bool aside = false;
-    bool gave = false;    // a contribution to the open round
+    bool gave = false;    // to the open round, or meanwhile too late to an earlier one
     double began_at = 0;  // when its first run began, or had its last result
     WorkerPace pace;
   };
