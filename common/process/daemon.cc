@@ -154,6 +154,7 @@ absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(const Daemon
   sigaddset(&signals, SIGTERM);
   if (flags.parent_pipe_fd >= 0) {
     signal(SIGINT, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
   } else {
     sigaddset(&signals, SIGINT);
   }

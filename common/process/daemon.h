@@ -83,10 +83,11 @@ void EndWithin(absl::Duration time, int code);
 
 class DaemonProcess {
  public:
-  // Blocks SIGTERM and SIGINT in this thread and those it starts later and watches for them (SIGINT
-  // is ignored when there is a parent pipe: on Ctrl-C the launcher decides). A second one ends the
-  // process at once. Raises the limit of descriptors (descriptor_limit.h) and disables the
-  // allocator's fast bins (fast_bins.h). Call before any other thread is started; one per process.
+  // Blocks SIGTERM and SIGINT in this thread and those it starts later and watches for them. When
+  // there is a parent pipe SIGINT and SIGHUP are ignored: on Ctrl-C, and when the terminal is
+  // closed, the launcher decides. A second one ends the process at once. Raises the limit of
+  // descriptors (descriptor_limit.h) and disables the allocator's fast bins (fast_bins.h). Call
+  // before any other thread is started; one per process.
   static absl::StatusOr<std::unique_ptr<DaemonProcess>> Start(const DaemonFlags& flags);
   ~DaemonProcess();
 

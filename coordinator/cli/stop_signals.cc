@@ -27,6 +27,8 @@ void Say(const char (&text)[kSize]) {
 }
 
 void OnSignal(int signal) {
+  // Of a terminal that is closed the shell tells as well as the kernel: that is no second thought.
+  if (signal == SIGHUP && stop_count > 0) return;
   int none = 0;
   first_signal.compare_exchange_strong(none, signal);
   const bool again = stop_count.fetch_add(1) > 0;
@@ -38,7 +40,7 @@ void OnSignal(int signal) {
   if (again) ::_exit(ExitCodeOfSignal(signal));
 }
 
-struct sigaction old_int, old_term;
+struct sigaction old_int, old_term, old_hup;
 
 }  // namespace
 
@@ -52,11 +54,14 @@ StopSignals::StopSignals(bool saves) {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, &old_int);
   ::sigaction(SIGTERM, &action, &old_term);
+  ::sigaction(SIGHUP, nullptr, &old_hup);
+  if (old_hup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
 }
 
 StopSignals::~StopSignals() {
   ::sigaction(SIGINT, &old_int, nullptr);
   ::sigaction(SIGTERM, &old_term, nullptr);
+  ::sigaction(SIGHUP, &old_hup, nullptr);
 }
 
 std::atomic<int>* StopSignals::count() { return &stop_count; }

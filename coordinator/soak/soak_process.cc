@@ -26,8 +26,12 @@ std::string Tail(const std::string& path) {
   return text->size() <= kTail ? *text : text->substr(text->size() - kTail);
 }
 
+// By itself, or before it was ready to do so.
 bool Stopped(const ExitStatus& status) {
-  return status.code == ExitCodeOfSignal(SIGINT) || status.code == ExitCodeOfSignal(SIGTERM);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (status.signal == signal || status.code == ExitCodeOfSignal(signal)) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -79,7 +83,7 @@ absl::StatusOr<SoakRecord> TrainAsProcess(const SoakCommand& command, const Soak
   if (hangs) {
     record.status = "hung";
     record.error = absl::StrCat("it still ran after ", absl::FormatDuration(run.limit));
-  } else if (asked && (status->signal == SIGINT || (record.status.empty() && Stopped(*status)))) {
+  } else if (asked && record.status.empty() && Stopped(*status)) {
     record.status = "stopped";  // before it was ready to say so
   } else if (status->signal != 0) {
     record.status = "died";

@@ -17,7 +17,8 @@ enum ExitCode {
 // By the error's kind and detail, never by its text.
 int ExitCodeOf(const absl::Status& status);
 
-// Of a run that a signal ended cleanly, as shells count: 130 for SIGINT, 143 for SIGTERM.
+// Of a run that a signal ended cleanly, as shells count: 130 for SIGINT, 143 for SIGTERM,
+// 129 for SIGHUP.
 inline int ExitCodeOfSignal(int signal) { return 128 + signal; }
 
 }  // namespace mu

@@ -81,6 +81,21 @@ TEST_F(StoppingTest, CtrlCStopsCleanlyAndSaves) {
   ExpectNoDaemonLeft(Path("run"), 4);
 }
 
+// The kernel tells all processes of the terminal, and the shell tells its job once more.
+TEST_F(StoppingTest, AClosedTerminalStopsCleanlyAndSaves) {
+  auto training = StartTraining();
+  WaitForSteps();
+  for (const pid_t pid : Daemons(Path("run"))) EXPECT_EQ(::kill(pid, SIGHUP), 0);
+  MU_ASSERT_OK(training->Kill(SIGHUP));
+  training->Kill(SIGHUP).IgnoreError();
+  EXPECT_EQ(ExitOf(training.get()), 129);
+  const auto report = Report(Path("run/report.json"));
+  EXPECT_EQ(report["status"], "stopped");
+  EXPECT_EQ(report["failures"].size(), 0u);
+  EXPECT_TRUE(FileExists(JoinPath(report["checkpoint"].get<std::string>(), "manifest.json")));
+  ExpectNoDaemonLeft(Path("run"), 4);
+}
+
 // As where the end of `| tee log` comes before its own: Ctrl-C is for both.
 TEST_F(StoppingTest, NobodyWhoReadsWhatItSaysIsNoReasonToEnd) {
   SubprocessOptions options;
