@@ -96,7 +96,7 @@ void EndWithParent(int parent_pipe_fd) {
 
 // The end of a job that was not begun.
 int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemList& problems,
-                    const Notices& notices) {
+                    const Notices& notices, StopSignals* signals) {
   InitLogging(LogOf(cli)).IgnoreError();  // no file: there may be no folder
   PrintProblems(problems, notices);
   for (const std::string& note : setup.notes) notices.Note(note);
@@ -110,9 +110,8 @@ int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemL
   if (setup.options.local || !setup.gathers) return kExitBadJob;
   notices.Note(absl::StrCat("daemons that register at ", setup.options.listen, " are sent home"));
   std::fflush(stdout);
-  StopSignals signals(/*saves=*/false);
   RunOptions options = setup.options;
-  options.stop = signals.count();
+  options.stop = signals->count();
   const absl::Status sent = cli.command == CliOptions::kTrain
                                 ? DismissDaemonsIfFree(setup.job, options)
                                 : DismissDaemons(setup.job, options, /*owns_job=*/false);
@@ -135,19 +134,21 @@ int RunCheckCommand(const CliOptions& options, const ModelRegistry& models) {
 
 int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   EndWithParent(cli.parent_pipe_fd);
+  // To read a job may take long: of a signal that comes meanwhile the run hears when it begins.
+  StopSignals signals;
+  const CheckpointSignal checkpoint_signal;
   ProblemList problems;
   RunSetup setup = SetUpRun(cli, UseOf(cli.command), models, &problems);
   LogOptions log = LogOf(cli);
   const Notices notices(log.to_stderr && log.format == LogFormat::kJson);
-  if (!problems.empty()) return EndWithProblems(cli, setup, problems, notices);
+  if (!problems.empty()) return EndWithProblems(cli, setup, problems, notices, &signals);
 
   log.file = JoinPath(setup.options.job_dir, "logs/coordinator.log");
   absl::Status logging = MakeDirectories(DirectoryOf(log.file));
   logging.Update(InitLogging(log));
   if (!logging.ok()) notices.Problems(absl::StrCat("no log is kept: ", logging.message(), "\n"));
   // Before anybody hears that the job runs.
-  StopSignals signals(/*saves=*/cli.command == CliOptions::kTrain);
-  const CheckpointSignal checkpoint_signal;
+  if (cli.command == CliOptions::kTrain) signals.SetSaves();
   absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
                setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);
   std::fflush(stdout);

@@ -7,10 +7,12 @@
 #include "common/process/fast_bins.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/options.h"
+#include "coordinator/cli/stop_signals.h"
 
 namespace mu {
 
 int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
+  EndOnSignalsAsFirstProcess();
   if (IsHealthCommand(argc, argv))
     return HealthMain(argc, argv, pb::ROLE_COORDINATOR, NewGrpcTransport);
   int exit_code = 0;

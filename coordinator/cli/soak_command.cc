@@ -189,7 +189,7 @@ Plan MakePlan(const CliOptions& cli, const ModelRegistry& models, std::atomic<in
 }  // namespace
 
 int RunSoakCommand(const CliOptions& cli, const ModelRegistry& models) {
-  StopSignals signals(/*saves=*/false);  // a run that is stopped is thrown away
+  StopSignals signals;  // saves nothing: a run that is stopped is thrown away
   ProblemList problems;
   const Plan plan = MakePlan(cli, models, signals.count(), &problems);
   if (!problems.empty()) {

@@ -40,22 +40,29 @@ void OnSignal(int signal) {
   if (again) ::_exit(ExitCodeOfSignal(signal));
 }
 
+void EndAtOnce(int signal) { ::_exit(ExitCodeOfSignal(signal)); }
+
+void Install(void (*handler)(int), struct sigaction* old_int, struct sigaction* old_term,
+             struct sigaction* old_hup) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGINT, &action, old_int);
+  ::sigaction(SIGTERM, &action, old_term);
+  ::sigaction(SIGHUP, nullptr, old_hup);
+  if (old_hup->sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
+}
+
 struct sigaction old_int, old_term, old_hup;
 
 }  // namespace
 
-StopSignals::StopSignals(bool saves) {
+StopSignals::StopSignals() {
   stop_count = 0;
   first_signal = 0;
-  stop_saves = saves;
-  struct sigaction action = {};
-  action.sa_handler = OnSignal;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, &old_int);
-  ::sigaction(SIGTERM, &action, &old_term);
-  ::sigaction(SIGHUP, nullptr, &old_hup);
-  if (old_hup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup ignores it
+  stop_saves = false;
+  Install(OnSignal, &old_int, &old_term, &old_hup);
 }
 
 StopSignals::~StopSignals() {
@@ -64,7 +71,14 @@ StopSignals::~StopSignals() {
   ::sigaction(SIGHUP, &old_hup, nullptr);
 }
 
+void StopSignals::SetSaves() { stop_saves = true; }
 std::atomic<int>* StopSignals::count() { return &stop_count; }
 int StopSignals::signal() const { return first_signal; }
+
+void EndOnSignalsAsFirstProcess() {
+  if (::getpid() != 1) return;
+  struct sigaction no_int, no_term, hup;
+  Install(EndAtOnce, &no_int, &no_term, &hup);
+}
 
 }  // namespace mu

@@ -10,13 +10,19 @@ namespace mu {
 // While it lives, these signals are counted. At most one at a time.
 class StopSignals {
  public:
-  // `saves`: a clean stop saves what was trained, so the first signal's answer says so.
-  explicit StopSignals(bool saves);
+  StopSignals();
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
 
+  // From now on a clean stop saves what was trained, and the first signal's answer says so.
+  void SetSaves();
   std::atomic<int>* count();
   int signal() const;  // the first that came; 0: none
 };
+
+// The kernel keeps signals that nobody handles from process 1, which a program is in a container.
+// There these end the program at once from now on; StopSignals come before it. Elsewhere they do so
+// anyway.
+void EndOnSignalsAsFirstProcess();
 
 }  // namespace mu

@@ -14,6 +14,7 @@
 #include "coordinator/training/followed_run.h"
 #include "coordinator/training/job_session.h"
 #include "coordinator/training/metric_text.h"
+#include "coordinator/training/stop_patience.h"
 #include "coordinator/training/trained_model.h"
 
 namespace mu {
@@ -85,7 +86,9 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
     return report;
   }
   if (ExitCodeOf(*error) == kExitBadJob) session.Refuse(*error);
-  if (error->ok()) *error = session.Start();
+  // For a stop that has come by now nothing is launched.
+  if (error->ok())
+    *error = AskedToStop(options.stop) ? absl::CancelledError("stopped") : session.Start();
   if (error->ok()) *error = body(session, &report);
   // While it trains and saves, a stop makes no error: what comes then is one of its own.
   if (Stopped(*error, options) && !session.unsaved()) {

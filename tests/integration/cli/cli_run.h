@@ -81,6 +81,11 @@ class CliTest : public ::testing::Test {
     SubprocessOptions options;
     options.path = absl::StrCat(MUSTER_BINARY_DIR, "/", program_);
     options.args = std::move(args);
+    if (!within_.empty()) {
+      options.args.insert(options.args.begin(), options.path);
+      options.args.insert(options.args.begin(), within_.begin() + 1, within_.end());
+      options.path = within_.front();
+    }
     if (!folder_.empty()) {
       options.args.insert(options.args.begin(),
                           {"-c", "cd \"$0\" && exec \"$@\"", folder_, options.path});
@@ -159,6 +164,7 @@ class CliTest : public ::testing::Test {
   }
 
   std::string program_ = "coordinator";   // what Start starts
+  std::vector<std::string> within_;       // a program, with arguments, that starts it
   std::vector<std::string> environment_;  // "NAME=value", for it
   std::string folder_;                    // where it runs; empty: where this process does
 
