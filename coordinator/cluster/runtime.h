@@ -425,6 +425,8 @@ class Runtime {
   // right.
   uint64_t resumed_steps_ ABSL_GUARDED_BY(loop_) = 0;
   uint64_t resumed_samples_ ABSL_GUARDED_BY(loop_) = 0;
+  // When this coordinator's first function was scheduled.
+  absl::Time first_scheduled_ ABSL_GUARDED_BY(loop_) = absl::InfiniteFuture();
   mutable double rolled_back_shown_ ABSL_GUARDED_BY(loop_) = 0;
   double last_checkpoint_seconds_ ABSL_GUARDED_BY(loop_) = 0;  // since 1970; 0: none
   double last_checkpoint_bytes_ ABSL_GUARDED_BY(loop_) = 0;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
@@ -47,6 +48,7 @@ void Runtime::Do(action::Scheduled& a) {
   scheduling_->id = a.function;
   states_[a.function] = scheduling_->state;
   spans_.Scheduled(a.function, scheduling_->name);
+  if (first_scheduled_ == absl::InfiniteFuture()) first_scheduled_ = SteadyNow();
 }
 
 void Runtime::Do(action::Deliver& a) {

@@ -76,7 +76,7 @@ void Runtime::AddMetrics(MetricList* list) const {
     list->Counter("muster_coordinator_samples_total", "Records of these steps",
                   count(stats_.samples - resumed_samples_));
     list->Gauge("muster_job_steps", "Steps of the whole job, those of earlier coordinators too",
-                count(stats_.steps));
+                count(status.steps()));
     list->Counter("muster_coordinator_bad_records_total", "Records left out by on_bad_record: skip",
                   count(stats_.bad_records));
     constexpr char kFunctions[] = "Functions that are not finished";

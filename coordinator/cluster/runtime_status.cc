@@ -1,6 +1,4 @@
 // What the cluster looks like: who is there, how far it is.
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/steady_now.h"
 #include "coordinator/cluster/runtime.h"
@@ -106,10 +104,16 @@ pb::GetStatusReply Runtime::StatusNow() const {
   reply.set_functions_queued(core_.queue().queued());
   reply.set_functions_running(core_.queue().running());
   reply.set_functions_finished(stats_.functions);
-  reply.set_steps(stats_.steps);
-  reply.set_samples(stats_.samples);
+  // Those of evaluations are none of the job's, unless it does nothing else.
+  const bool trains = core_.trained_steps() > 0;
+  reply.set_steps(trains ? core_.trained_steps() : stats_.steps);
+  reply.set_samples(trains ? core_.trained_samples() : stats_.samples);
   reply.set_seconds(SecondsUp());
-  reply.set_samples_per_second(static_cast<double>(stats_.samples) / std::max(1e-9, SecondsUp()));
+  // Of all that this coordinator has had read, evaluations as well, in the time that it took.
+  const double seconds = absl::ToDoubleSeconds(now - first_scheduled_);
+  if (seconds > 0) {
+    reply.set_samples_per_second(static_cast<double>(stats_.samples - resumed_samples_) / seconds);
+  }
   return reply;
 }
 

@@ -90,7 +90,6 @@ class Core {
   // The lease that a worker will probably read after those it has; null: none, or not yet.
   std::shared_ptr<const pb::LeaseProto> UpcomingLease(uint64_t dataset, WorkerId worker);
   std::vector<pb::DatasetPositionProto> DataPositions() const;  // that checkpoints hold
-
   JobPosition PositionAfterCuts() const;  // at the end of a checkpoint's saves
 
   // What is.
@@ -113,6 +112,7 @@ class Core {
   bool settling() const { return cancelling() && !closed_; }
   bool recovery_enabled() const { return recovery_enabled_; }
   bool servers_configured() const { return configured_.has_value(); }
+  uint64_t trained_steps() const { return trained_steps_; }
   uint64_t trained_samples() const { return trained_samples_; }
   // Servers have one state and take updates.
   bool serving() const;

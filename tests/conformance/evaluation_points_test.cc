@@ -4,6 +4,7 @@
 
 #include "common/base/steady_now.h"
 #include "common/base/version.h"
+#include "common/obs/metrics.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/training/values_moment.h"
@@ -382,6 +383,33 @@ TEST_F(EvaluationPointsTest, AfterACallersErrorNoFunctionOfAnEvaluationRuns) {
   EXPECT_THAT(ForEachBatch(c(), slow, test_, options, fails), HasCode(absl::StatusCode::kDataLoss));
   MU_ASSERT_OK(c().Join(options.group));
   MU_EXPECT_OK(ForEachBatch(c(), forward_, test_, options, counts).status());
+}
+
+// What `coordinator status` and /metrics say of the job, also of one that is continued.
+TEST_F(EvaluationPointsTest, StepsOfEvaluationsAreNoneOfTheJobs) {
+  const auto job_steps = [&] {
+    MetricList list;
+    c().runtime().AddMetrics(&list);
+    return list.families().at("muster_job_steps").samples.at(0).value;
+  };
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}).status());
+    const pb::GetStatusReply status = c().runtime().Status();
+    EXPECT_EQ(status.steps(), uint64_t{2 * kRecords / kBatch});
+    EXPECT_EQ(status.samples(), uint64_t{2 * kRecords});
+    EXPECT_GT(status.samples_per_second(), 0);
+    EXPECT_EQ(job_steps(), 2 * kRecords / kBatch);
+    MU_ASSERT_OK(trainer.Save().status());
+  }
+  ASSERT_NO_FATAL_FAILURE(Restart());
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK(c().Restore().status());
+  const pb::GetStatusReply status = c().runtime().Status();
+  EXPECT_EQ(status.steps(), uint64_t{2 * kRecords / kBatch});
+  EXPECT_EQ(status.samples(), uint64_t{2 * kRecords});
+  EXPECT_EQ(status.samples_per_second(), 0) << "this coordinator has done nothing yet";
+  EXPECT_EQ(job_steps(), 2 * kRecords / kBatch);
 }
 
 }  // namespace
