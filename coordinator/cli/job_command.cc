@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status.h"
 #include "common/base/steady_now.h"
 #include "common/env/file.h"
@@ -86,10 +87,16 @@ LogOptions LogOf(const CliOptions& cli) {
 // When the program that started this one is gone, however it ended. As after a second Ctrl-C,
 // nothing more is saved, and local daemons notice that their coordinator is gone and end too. A
 // clean stop may take long, and another run may have this one's folder by then.
-void EndWithParent(int parent_pipe_fd) {
-  WatchParent(parent_pipe_fd, [] {
-    constexpr char kText[] = "\nstopped at once: the program that started this one has ended\n";
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+void EndWithParent(int parent_pipe_fd, bool json) {
+  WatchParent(parent_pipe_fd, [json] {
+    constexpr absl::string_view kText =
+        "\nstopped at once: the program that started this one has ended\n";
+    constexpr absl::string_view kJson =
+        R"({"level":"error","role":"coordinator","message":"stopped at once: )"
+        "the program that started this one has ended\"}\n";
+    // Past the log, which may wait for a disk.
+    const absl::string_view text = json ? kJson : kText;
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     ::_exit(kExitMachines);
   });
 }
@@ -133,14 +140,15 @@ int RunCheckCommand(const CliOptions& options, const ModelRegistry& models) {
 }
 
 int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
-  EndWithParent(cli.parent_pipe_fd);
+  LogOptions log = LogOf(cli);
+  const Notices notices(log.to_stderr && log.format == LogFormat::kJson);
+  if (notices.json()) InitLogging(log).IgnoreError();  // for what is said from here on
+  EndWithParent(cli.parent_pipe_fd, notices.json());
   // To read a job may take long: of a signal that comes meanwhile the run hears when it begins.
-  StopSignals signals;
+  StopSignals signals(notices.json());
   const CheckpointSignal checkpoint_signal;
   ProblemList problems;
   RunSetup setup = SetUpRun(cli, UseOf(cli.command), models, &problems);
-  LogOptions log = LogOf(cli);
-  const Notices notices(log.to_stderr && log.format == LogFormat::kJson);
   if (!problems.empty()) return EndWithProblems(cli, setup, problems, notices, &signals);
 
   log.file = JoinPath(setup.options.job_dir, "logs/coordinator.log");

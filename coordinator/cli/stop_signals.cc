@@ -1,8 +1,13 @@
 #include "coordinator/cli/stop_signals.h"
 
+#include <semaphore.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "coordinator/cli/notices.h"
 #include "coordinator/training/exit_code.h"
 
 namespace mu {
@@ -12,6 +17,8 @@ namespace {
 std::atomic<int> stop_count{0};
 std::atomic<int> first_signal{0};
 std::atomic<bool> stop_saves{false};
+std::atomic<bool> stop_in_json{false};
+sem_t stop_came;  // with `stop_in_json`: wakes who writes the log
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 constexpr char kClean[] = "\nstopping cleanly; again to stop at once\n";
@@ -19,6 +26,12 @@ constexpr char kCleanAndSaved[] =
     "\nstopping cleanly, what was trained is saved; again to stop at once\n";
 constexpr char kNow[] = "\nstopped at once\n";
 constexpr char kNowUnsaved[] = "\nstopped at once; nothing more is saved\n";
+// Without the time, which a handler cannot write so.
+constexpr char kNowInJson[] = R"({"level":"warn","role":"coordinator","message":"stopped at once"})"
+                              "\n";
+constexpr char kNowUnsavedInJson[] =
+    R"({"level":"warn","role":"coordinator","message":"stopped at once; nothing more is saved"})"
+    "\n";
 
 template <size_t kSize>
 void Say(const char (&text)[kSize]) {
@@ -32,10 +45,14 @@ void OnSignal(int signal) {
   int none = 0;
   first_signal.compare_exchange_strong(none, signal);
   const bool again = stop_count.fetch_add(1) > 0;
-  if (stop_saves) {
-    again ? Say(kNowUnsaved) : Say(kCleanAndSaved);
+  if (!again && stop_in_json) {
+    ::sem_post(&stop_came);
+  } else if (!again) {
+    stop_saves ? Say(kCleanAndSaved) : Say(kClean);
+  } else if (stop_in_json) {
+    stop_saves ? Say(kNowUnsavedInJson) : Say(kNowInJson);
   } else {
-    again ? Say(kNow) : Say(kClean);
+    stop_saves ? Say(kNowUnsaved) : Say(kNow);
   }
   if (again) ::_exit(ExitCodeOfSignal(signal));
 }
@@ -58,10 +75,15 @@ struct sigaction old_int, old_term, old_hup;
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(bool json) {
   stop_count = 0;
   first_signal = 0;
   stop_saves = false;
+  stop_in_json = json;
+  if (json) {
+    ::sem_init(&stop_came, /*pshared=*/0, /*value=*/0);
+    log_ = std::thread([this] { AnswerInLog(); });
+  }
   Install(OnSignal, &old_int, &old_term, &old_hup);
 }
 
@@ -69,6 +91,19 @@ StopSignals::~StopSignals() {
   ::sigaction(SIGINT, &old_int, nullptr);
   ::sigaction(SIGTERM, &old_term, nullptr);
   ::sigaction(SIGHUP, &old_hup, nullptr);
+  if (!log_.joinable()) return;
+  ended_ = true;
+  ::sem_post(&stop_came);
+  log_.join();
+}
+
+void StopSignals::AnswerInLog() {
+  while (stop_count == 0) {
+    if (ended_) return;
+    (void)::sem_wait(&stop_came);  // a handler that runs on this thread ends it, too
+  }
+  const std::string text = stop_saves ? kCleanAndSaved : kClean;
+  Notices(/*json=*/true).Note(std::string(absl::StripAsciiWhitespace(text)));
 }
 
 void StopSignals::SetSaves() { stop_saves = true; }

@@ -4,13 +4,15 @@
 #pragma once
 
 #include <atomic>
+#include <thread>
 
 namespace mu {
 
 // While it lives, these signals are counted. At most one at a time.
 class StopSignals {
  public:
-  StopSignals();
+  // `json`: what signals are answered with are lines of JSON, as those of the log.
+  explicit StopSignals(bool json = false);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
 
@@ -18,6 +20,12 @@ class StopSignals {
   void SetSaves();
   std::atomic<int>* count();
   int signal() const;  // the first that came; 0: none
+
+ private:
+  void AnswerInLog();
+
+  std::atomic<bool> ended_{false};
+  std::thread log_;  // answers the first signal with a line of the log, which no handler can write
 };
 
 // The kernel keeps signals that nobody handles from process 1, which a program is in a container.
