@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Boots systemd in a container of Debian 12 with the package `muster`, and trains there by the units, under mutual TLS and
-# all of their sandboxing: a job that is done ends all units and is not trained again; a wrong job is not started again; a
-# coordinator, server and worker that are killed are, and the job continues; so is a coordinator that somebody asks to
-# end, but not after `systemctl stop`, which leaves no failed unit.
+# all of their sandboxing: a job that is done ends all units and is not trained again; so does one with convolutions; a
+# wrong job is not started again; a coordinator, server and worker that are killed are, and the job continues; so is a
+# coordinator that somebody asks to end, but not after `systemctl stop`, which leaves no failed unit.
 #
 #   tests/packaging/systemd.sh [BUILD]
 #
@@ -76,7 +76,17 @@ inside sh -ec '
   sed -e "s#\${MUSTER_DATA:-../../data}#/srv#" -e "s/hash_buckets: .*/hash_buckets: 1000/" $job >short.yaml
   sed -e "s/epochs: .*/epochs: 1000/" -e "/^checkpoint:/d" short.yaml >long.yaml
   echo "checkpoint: {every: 1s}" >>long.yaml
-  sed -e "s/^  dlrm:/  nonsense:/" short.yaml >wrong.yaml'
+  sed -e "s/^  dlrm:/  nonsense:/" short.yaml >wrong.yaml
+  # 256 images of 28 x 28, all of class 0.
+  { printf "\000\000\010\003\000\000\001\000\000\000\000\034\000\000\000\034"; head -c 200704 /dev/urandom; } >/srv/images
+  { printf "\000\000\010\001\000\000\001\000"; head -c 256 /dev/zero; } >/srv/labels
+  cat >images.yaml <<END
+name: images
+data: {train: {format: idx, files: [/srv/images], labels: [/srv/labels]}}
+model: {cnn: {image_column: image, height: 28, width: 28, label_column: label, classes: 10, filters: [4], hidden: [8]}}
+optimizer: {adam: {learning_rate: 0.001}}
+training: {batch_size: 32}
+END'
 
 echo "--- a wrong job"
 inside systemctl start muster-coordinator@wrong muster-worker@a
@@ -99,6 +109,13 @@ wait_for 30 "the daemons' target has ended with the last of them" is muster-daem
 inside test -s /var/lib/muster/short/report.json || fail "there is no report"
 inside systemctl start muster-coordinator@short
 is muster-coordinator@short ConditionResult no || fail "a job that was done is trained again"
+
+echo "--- convolutions, whose code oneDNN writes"
+inside systemctl start muster-coordinator@images $daemons
+for unit in muster-coordinator@images $daemons; do
+  wait_for 120 "$unit has ended" is "$unit" ActiveState inactive
+done
+log_has muster-coordinator@images 'images: done, 256 samples' || fail "the images were not trained"
 
 echo "--- kills"
 inside systemctl start muster-coordinator@long $daemons

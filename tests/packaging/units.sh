@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # systemd reads the units of deploy/systemd without a complaint, and rates what they may do; each variable of the example
-# environment files is a flag of its program; systemd waits longer than the programs take to end.
+# environment files is a flag of its program; systemd waits longer than the programs take to end; what uses oneDNN may make
+# memory executable, and nothing else.
 #
 #   tests/packaging/units.sh [BUILD]
 #
@@ -24,6 +25,13 @@ for role in coordinator worker psserver; do
   systemd-analyze security --offline=yes --no-pager --threshold=25 "$units/muster-$role@7.service" >"$work/rating" ||
     { cat "$work/rating"; fail "muster-$role@ may do more than it needs"; }
   tail -n 1 "$work/rating"
+
+  # oneDNN writes code while it runs.
+  if grep -q libdnnl <(ldd "$build/bin/$role"); then
+    ! grep -q '^MemoryDenyWriteExecute=yes' "$unit" || fail "muster-$role@ keeps oneDNN from writing code"
+  else
+    grep -q '^MemoryDenyWriteExecute=yes' "$unit" || fail "muster-$role@ may make memory executable without need"
+  fi
 
   help=$work/$role.help
   if [[ $role == coordinator ]]; then "$build/bin/$role" train --help >"$help"; else "$build/bin/$role" --help >"$help"; fi
