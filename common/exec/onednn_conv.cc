@@ -48,6 +48,11 @@ absl::Status ToStatus(const dnnl::error& error) {
       return absl::ResourceExhaustedError(message);
     case dnnl_unimplemented:
       return absl::UnimplementedError(message);
+    case dnnl_runtime_error:
+      // What it writes for the processor could not be made executable, mostly.
+      return absl::InternalError(
+          absl::StrCat(message, "; the process must be allowed to make memory executable, which ",
+                       "MemoryDenyWriteExecute of systemd or execmem of SELinux may deny"));
     default:
       return absl::InternalError(message);
   }

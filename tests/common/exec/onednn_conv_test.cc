@@ -2,6 +2,9 @@
 #include "common/exec/onednn_conv.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <vector>
@@ -44,6 +47,29 @@ TEST(OnednnConvolution, UsesTheCallingThreadOnly) {
   EXPECT_EQ(ThreadsOfProcess(), threads);
   EXPECT_EQ(omp_get_max_threads(), 3) << "the program has its own use of OpenMP";
   omp_set_num_threads(before);
+}
+
+// As under systemd's MemoryDenyWriteExecute.
+TEST(OnednnConvolution, SaysThatItMayNotWriteCode) {
+  constexpr int kSetMdwe = 65, kRefuseExecGain = 1;  // of prctl; headers may be older
+  constexpr int kSays = 10, kOther = 11, kWorks = 12, kOldKernel = 13;
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    if (::prctl(kSetMdwe, kRefuseExecGain, 0, 0, 0) != 0) ::_exit(kOldKernel);
+    // Sizes for which no other test has had code written.
+    const ConvolutionSizes sizes = {MakeWindows(Shape({3, 17, 13, 8}), 3, 3, 1, 1, true), 24};
+    const auto made = OnednnConvolution::Make(ConvolutionPart::kResult, sizes);
+    if (made.ok()) ::_exit(kWorks);
+    const bool says =
+        made.status().message().find("make memory executable") != absl::string_view::npos;
+    ::_exit(says ? kSays : kOther);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << status;
+  if (WEXITSTATUS(status) == kOldKernel) GTEST_SKIP() << "this kernel cannot deny it";
+  EXPECT_EQ(WEXITSTATUS(status), kSays);
 }
 
 }  // namespace
