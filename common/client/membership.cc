@@ -168,7 +168,8 @@ void MembershipClient::TellUnanswered(const absl::Status& status) {
     if (tell_next_ns_ != 0 && now_ns < tell_next_ns_) return;
     tell_next_ns_ = now_ns + absl::ToInt64Nanoseconds(kTellEvery);
   }
-  MU_LOG(WARN, "the coordinator does not answer; this daemon tries again for {}. {}",
+  MU_LOG(WARN, "the coordinator {}; this daemon tries again for {}. {}",
+         absl::IsResourceExhausted(status) ? "has no place" : "does not answer",
          options_.orphan_timeout, status);
 }
 

@@ -64,9 +64,10 @@ MembershipCore::Next MembershipCore::OutOfReach(int64_t now_ns, const absl::Stat
     return Next::kWait;
   const std::string timeout = absl::FormatDuration(orphan_timeout_);
   return Lost(absl::UnavailableError(
-      ever_registered()
-          ? absl::StrCat("the coordinator has been out of reach for ", timeout,
-                         "; last error: ", error.message())
+      ever_registered() ? absl::StrCat("the coordinator has been out of reach for ", timeout,
+                                       "; last error: ", error.message())
+      : absl::IsResourceExhausted(error)
+          ? absl::StrCat("the coordinator had no place for ", timeout, ": ", error.message())
           : absl::StrCat("the coordinator could not be reached within ", timeout,
                          " (is --coordinator right and is it running?): ", error.message())));
 }

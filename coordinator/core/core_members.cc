@@ -12,9 +12,12 @@
 namespace mu {
 namespace {
 
-// Another try would be refused as well.
+// Another try would be refused as well, unless all places are taken: by a server perhaps that is
+// lost, and of which nobody knows yet.
 absl::Status Refusal(absl::Status status) {
-  return WithKind(std::move(status), pb::ERROR_USER, pb::ROLE_COORDINATOR);
+  const bool full = absl::IsResourceExhausted(status);
+  return WithKind(std::move(status), full ? pb::ERROR_MACHINE : pb::ERROR_USER,
+                  pb::ROLE_COORDINATOR);
 }
 
 absl::Status RegisterAgain(absl::Status status) {

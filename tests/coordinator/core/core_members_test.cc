@@ -123,6 +123,18 @@ TEST(CoreMembers, ManyDaemonsSendHeartbeatsLessOften) {
   EXPECT_EQ(heartbeat_of(worker), CoreDriver::kTimeout / 4);
 }
 
+// It may have been started in place of one that is lost, before anybody knew.
+TEST(CoreMembers, AServerWithoutAPlaceIsToTryAgain) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, -1), "refuse RESOURCE_EXHAUSTED");
+  EXPECT_EQ(KindOf(d.Last<action::AnswerRegister>().status), pb::ERROR_MACHINE);
+  EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 300, 7), HasSubstr("refuse INVALID_ARGUMENT"));
+  EXPECT_EQ(KindOf(d.Last<action::AnswerRegister>().status), pb::ERROR_USER);
+  d.Step(event::DaemonDied{100, "killed"});
+  EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 300, -1), HasSubstr("server 0 joins"));
+}
+
 TEST(CoreMembers, OnlyAGreaterEpochHasTakenOver) {
   CoreDriver d(1, CoordinatorEpoch(5));
   for (const uint64_t epoch : {0, 4, 5}) {
