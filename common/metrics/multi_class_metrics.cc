@@ -13,12 +13,24 @@ namespace {
 constexpr double kLogLossEpsilon = 1e-7;  // as BinaryMetrics has it
 constexpr double kSumTolerance = 1e-3;
 
-// From 0.
-size_t RankOf(absl::Span<const float> row, size_t label) {
-  size_t rank = 0;
+// Where the true class stands among all.
+struct PlaceOfLabel {
+  size_t above = 0;    // classes that are more probable
+  size_t ties = 0;     // classes of the same probability, itself among them
+  bool first = false;  // of the most probable classes, it has the lowest number
+};
+
+PlaceOfLabel PlaceOf(absl::Span<const float> row, size_t label) {
+  PlaceOfLabel place;
   const float own = row[label];
-  for (size_t c = 0; c < row.size(); ++c) rank += row[c] > own || (row[c] == own && c < label);
-  return rank;
+  size_t ties_before = 0;
+  for (size_t c = 0; c < row.size(); ++c) {
+    place.above += row[c] > own;
+    place.ties += row[c] == own;
+    ties_before += row[c] == own && c < label;
+  }
+  place.first = place.above == 0 && ties_before == 0;
+  return place;
 }
 
 }  // namespace
@@ -56,7 +68,13 @@ absl::Status MultiClassMetrics::Add(const EvalRecords& records) {
   for (size_t i = 0; i < records.size(); ++i) {
     const auto row = records.predictions.subspan(i * classes, classes);
     const auto label = static_cast<size_t>(records.classes[i]);
-    weight_by_rank_[RankOf(row, label)] += records.weight(i);
+    const PlaceOfLabel place = PlaceOf(row, label);
+    if (place.first) right_ += records.weight(i);
+    if (place.ties == 1) {
+      weight_by_rank_[place.above] += records.weight(i);
+    } else {
+      weight_by_tie_[{place.above, place.ties}] += records.weight(i);
+    }
     log_loss_.Add(-records.weight(i) *
                   std::log(std::max(static_cast<double>(row[label]), kLogLossEpsilon)));
   }
@@ -68,6 +86,8 @@ void MultiClassMetrics::Merge(const MultiClassMetrics& other) {
   weight_by_rank_.resize(std::max(weight_by_rank_.size(), other.weight_by_rank_.size()));
   for (size_t rank = 0; rank < other.weight_by_rank_.size(); ++rank)
     weight_by_rank_[rank] += other.weight_by_rank_[rank];
+  for (const auto& [tie, weight] : other.weight_by_tie_) weight_by_tie_[tie] += weight;
+  right_ += other.right_;
   count_ += other.count_;
   log_loss_.Merge(other.log_loss_);
 }
@@ -75,31 +95,50 @@ void MultiClassMetrics::Merge(const MultiClassMetrics& other) {
 double MultiClassMetrics::weight() const {
   double sum = 0;
   for (const double weight : weight_by_rank_) sum += weight;
+  for (const auto& [tie, weight] : weight_by_tie_) sum += weight;
   return sum;
 }
 
+double MultiClassMetrics::MeanGain(absl::Span<const double> gains) const {
+  double sum = 0;
+  std::vector<double> gains_before(gains.size() + 1);
+  for (size_t rank = 0; rank < gains.size(); ++rank) {
+    sum += weight_by_rank_[rank] * gains[rank];
+    gains_before[rank + 1] = gains_before[rank] + gains[rank];
+  }
+  for (const auto& [tie, weight] : weight_by_tie_) {
+    const auto [above, ties] = tie;
+    const double of_tie = gains_before[std::min(above + ties, gains.size())] -
+                          gains_before[std::min(above, gains.size())];
+    sum += weight * (of_tie / static_cast<double>(ties));
+  }
+  return sum / weight();
+}
+
+size_t MultiClassMetrics::RanksUpTo(int64_t k) const {
+  return std::min(weight_by_rank_.size(), static_cast<size_t>(k));
+}
+
+double MultiClassMetrics::accuracy() const { return right_ / weight(); }
+
 double MultiClassMetrics::top_k_accuracy(int64_t k) const {
-  double within = 0;
-  const size_t ranks = std::min(weight_by_rank_.size(), static_cast<size_t>(k));
-  for (size_t rank = 0; rank < ranks; ++rank) within += weight_by_rank_[rank];
-  return within / weight();
+  return MeanGain(std::vector<double>(RanksUpTo(k), 1.0));
 }
 
 double MultiClassMetrics::logloss() const { return log_loss_.Value() / weight(); }
 
 double MultiClassMetrics::ndcg(int64_t k) const {
-  double gain = 0;
-  const size_t ranks = std::min(weight_by_rank_.size(), static_cast<size_t>(k));
-  for (size_t rank = 0; rank < ranks; ++rank)
-    gain += weight_by_rank_[rank] / std::log2(static_cast<double>(rank) + 2);
-  return gain / weight();
+  std::vector<double> gains(RanksUpTo(k));
+  for (size_t rank = 0; rank < gains.size(); ++rank)
+    gains[rank] = 1 / std::log2(static_cast<double>(rank) + 2);
+  return MeanGain(gains);
 }
 
 double MultiClassMetrics::mrr() const {
-  double sum = 0;
-  for (size_t rank = 0; rank < weight_by_rank_.size(); ++rank)
-    sum += weight_by_rank_[rank] / (static_cast<double>(rank) + 1);
-  return sum / weight();
+  std::vector<double> gains(weight_by_rank_.size());
+  for (size_t rank = 0; rank < gains.size(); ++rank)
+    gains[rank] = 1 / (static_cast<double>(rank) + 1);
+  return MeanGain(gains);
 }
 
 }  // namespace mu

@@ -26,8 +26,9 @@ constexpr char kMetricsHead[] =
     "same for any order of the records, and for any number of workers. A metric that is not "
     "defined, such as an AUC without positive labels, is `null` in the report, with a warning that "
     "says why. `better` says which value early stopping and `keep_best` prefer. Records of a group "
-    "with equal scores have no order: metrics of groups are then the mean over all their orders, "
-    "so a model that gives all the same score gets what a random order gets.\n";
+    "with equal scores have no order, nor have classes of equal probability: metrics of ranks are "
+    "then the mean over all their orders, so a model that gives all the same score gets what a "
+    "random order gets. `accuracy` alone takes the lowest of the most probable classes.\n";
 
 constexpr Task kTasks[] = {Task::kBinaryClassification, Task::kRegression, Task::kMultiClass,
                            Task::kRanking};

@@ -30,7 +30,7 @@ Records RecordsOf(Task task, uint64_t seed) {
     case Task::kRegression:
       return RegressionRecords(seed, 300);
     case Task::kMultiClass:
-      return MultiClassRecords(seed, 300, 7);
+      return MultiClassRecords(seed, 300, 7, /*ties=*/true);
     default:
       return BinaryRecords(seed, 300, /*ties=*/true);
   }

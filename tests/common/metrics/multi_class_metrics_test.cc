@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "tests/common/metrics/records.h"
 #include "tests/testing/matchers.h"
@@ -16,14 +15,15 @@ using testing::MultiClassRecords;
 using testing::Records;
 using testing::StatusIs;
 
-// The classes of a record in the order of a stable sort by probability.
-std::vector<int64_t> Order(const Records& r, size_t record) {
-  std::vector<int64_t> order(static_cast<size_t>(r.per_record));
-  std::iota(order.begin(), order.end(), 0);
-  const float* row = &r.predictions[record * order.size()];
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t a, int64_t b) { return row[a] > row[b]; });
-  return order;
+// The ranks, from 1, that a record's class has in one or another order of those that tie.
+std::vector<int> Ranks(const Records& r, size_t record) {
+  const auto row = r.predictions.begin() + static_cast<int64_t>(record) * r.per_record;
+  const float own = row[r.classes[record]];
+  int rank = 1 + static_cast<int>(
+                     std::count_if(row, row + r.per_record, [own](float p) { return p > own; }));
+  std::vector<int> ranks(static_cast<size_t>(std::count(row, row + r.per_record, own)));
+  for (int& each : ranks) each = rank++;
+  return ranks;
 }
 
 TEST(MultiClassMetrics, AgreesWithTheDefinitions) {
@@ -34,21 +34,50 @@ TEST(MultiClassMetrics, AgreesWithTheDefinitions) {
     double first = 0, among_three = 0, loss = 0, reciprocal = 0, gain = 0, all = 0;
     for (size_t i = 0; i < r.size(); ++i) {
       const double weight = r.weights[i];
-      const std::vector<int64_t> order = Order(r, i);
-      const auto rank = std::find(order.begin(), order.end(), r.classes[i]) - order.begin() + 1;
-      first += rank == 1 ? weight : 0;
-      among_three += rank <= 3 ? weight : 0;
-      gain += rank <= 3 ? weight / std::log2(1 + static_cast<double>(rank)) : 0;
-      reciprocal += weight / static_cast<double>(rank);
+      const auto row = r.predictions.begin() + static_cast<int64_t>(i) * r.per_record;
+      first += std::max_element(row, row + r.per_record) - row == r.classes[i] ? weight : 0;
+      const std::vector<int> ranks = Ranks(r, i);
+      for (const int rank : ranks) {
+        const double share = weight / static_cast<double>(ranks.size());
+        among_three += rank <= 3 ? share : 0;
+        gain += rank <= 3 ? share / std::log2(1 + rank) : 0;
+        reciprocal += share / rank;
+      }
       loss -= weight * std::log(r.predictions[i * 12 + static_cast<size_t>(r.classes[i])]);
       all += weight;
     }
     EXPECT_EQ(metrics.accuracy(), first / all);
-    EXPECT_EQ(metrics.top_k_accuracy(3), among_three / all);
+    EXPECT_NEAR(metrics.top_k_accuracy(3), among_three / all, 1e-12);
     EXPECT_EQ(metrics.top_k_accuracy(100), 1);
     EXPECT_NEAR(metrics.logloss(), loss / all, 1e-6);
     EXPECT_NEAR(metrics.ndcg(3), gain / all, 1e-12);
     EXPECT_NEAR(metrics.mrr(), reciprocal / all, 1e-12);
+  }
+}
+
+// Whatever the true classes are: a random order puts each of n classes at each place as often.
+TEST(MultiClassMetrics, AModelThatSaysNothingGetsWhatARandomOrderGets) {
+  for (const size_t classes : {size_t{2}, size_t{10}, size_t{100}}) {
+    const std::vector<float> uniform(classes, 1.0f / static_cast<float>(classes));
+    double harmonic = 0;
+    for (size_t rank = 1; rank <= classes; ++rank) harmonic += 1 / static_cast<double>(rank);
+    MultiClassMetrics mostly_first;
+    for (size_t label = 0; label < classes; ++label) {
+      const std::vector<int64_t> own = {static_cast<int64_t>(label)};
+      MultiClassMetrics one;
+      MU_ASSERT_OK(one.Add({.predictions = uniform, .classes = own}));
+      const double all = static_cast<double>(classes);
+      EXPECT_DOUBLE_EQ(one.top_k_accuracy(1), 1 / all) << label;
+      EXPECT_DOUBLE_EQ(one.top_k_accuracy(2), 2 / all) << label;
+      EXPECT_NEAR(one.mrr(), harmonic / all, 1e-12) << label;
+      EXPECT_NEAR(one.ndcg(2), (1 + 1 / std::log2(3.0)) / all, 1e-12) << label;
+      EXPECT_EQ(one.top_k_accuracy(static_cast<int64_t>(classes)), 1) << label;
+      EXPECT_EQ(one.accuracy(), label == 0 ? 1 : 0) << "it predicts the lowest class";
+      mostly_first.Merge(one);
+      for (int repeat = 0; label == 0 && repeat < 900; ++repeat) mostly_first.Merge(one);
+    }
+    EXPECT_NEAR(mostly_first.top_k_accuracy(2), 2 / static_cast<double>(classes), 1e-12);
+    EXPECT_GT(mostly_first.accuracy(), 0.9);
   }
 }
 
