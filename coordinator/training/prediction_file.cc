@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -94,18 +95,33 @@ std::vector<size_t> PredictionFile::PlacesOfColumns() const {
 }
 
 std::vector<std::string> PredictionFile::Header() const {
-  std::vector<std::string> names;
-  for (const CopiedColumn& column : forward_.columns) names.push_back(column.name);
+  std::vector<std::string> predicted;
   for (const ForwardTask& task : forward_.tasks) {
     if (task.task != Task::kMultiClass) {
-      names.push_back(task.name.empty() ? "prediction" : task.name);
+      predicted.push_back(task.name.empty() ? "prediction" : task.name);
       continue;
     }
     const std::string prefix = task.name.empty() ? "" : task.name + "_";
-    names.push_back(prefix + "class");
-    names.push_back(prefix + "probability");
+    predicted.push_back(prefix + "class");
+    predicted.push_back(prefix + "probability");
   }
-  if (with_skipped_) names.emplace_back("skipped");
+  if (with_skipped_) predicted.emplace_back("skipped");
+  // Who reads a file with two columns of one name gets the first one, say the label for the
+  // prediction.
+  const std::set<std::string> taken(predicted.begin(), predicted.end());
+  std::set<std::string> used = taken;
+  for (const CopiedColumn& column : forward_.columns) used.insert(column.name);
+  std::vector<std::string> names;
+  for (const CopiedColumn& column : forward_.columns) {
+    std::string name = column.name;
+    if (taken.contains(name)) {
+      do {
+        name += ".data";
+      } while (!used.insert(name).second);
+    }
+    names.push_back(std::move(name));
+  }
+  names.insert(names.end(), predicted.begin(), predicted.end());
   return names;
 }
 

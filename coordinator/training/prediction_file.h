@@ -20,7 +20,8 @@ namespace mu {
 // as RFC 4180 says), then each task: `prediction`, or the task's name; multi-class: `class` and its
 // `probability` (`NAME_class`, `NAME_probability`), the most probable one. Numbers are the shortest
 // that give the same float32 again. Where records may be left out, a last column `skipped` says
-// why; the other fields of such a line are empty. Not synchronised.
+// why; the other fields of such a line are empty. A copied column that is called as one of the
+// columns behind it has `.data` after its name. Not synchronised.
 class PredictionFile {
  public:
   // `with_skipped`: the batches' marked records get lines.

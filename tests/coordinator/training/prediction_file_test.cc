@@ -117,6 +117,39 @@ TEST(PredictionFile, RecordsThatWereLeftOutHaveTheirLines) {
   EXPECT_EQ(file.skipped(), 5u);
 }
 
+std::string HeaderOf(const std::vector<ForwardTask>& tasks, const std::vector<std::string>& copied,
+                     bool with_skipped) {
+  const absl::StatusOr<TempDirectory> dir = TempDirectory::Create("predictions_");
+  MU_EXPECT_OK(dir.status());
+  Forward forward{.tasks = tasks};
+  for (const std::string& name : copied)
+    forward.columns.push_back({.name = name, .value = absl::StrCat("column.", name)});
+  const std::string path = dir->path() + "/out.csv";
+  PredictionFile file(path, forward, with_skipped);
+  MU_EXPECT_OK(file.Open());
+  MU_EXPECT_OK(file.Close());
+  return ReadFile(path).value_or("");
+}
+
+TEST(PredictionFile, NoTwoColumnsHaveOneName) {
+  const std::vector<ForwardTask> tasks = {TaskCalled("income", Task::kBinaryClassification),
+                                          TaskCalled("never_married", Task::kBinaryClassification)};
+  EXPECT_EQ(HeaderOf(tasks, {"income", "age", "never_married"}, false),
+            "income.data,age,never_married.data,income,never_married\n");
+  const std::vector<ForwardTask> classes = {TaskCalled("", Task::kMultiClass)};
+  EXPECT_EQ(HeaderOf(classes, {"class", "prediction", "probability"}, false),
+            "class.data,prediction,probability.data,class,probability\n");
+  EXPECT_EQ(HeaderOf({TaskCalled("kind", Task::kMultiClass)}, {"class", "kind_class"}, false),
+            "class,kind_class.data,kind_class,kind_probability\n");
+  const std::vector<ForwardTask> one = {TaskCalled("", Task::kRegression)};
+  EXPECT_EQ(HeaderOf(one, {"prediction", "skipped"}, true),
+            "prediction.data,skipped.data,prediction,skipped\n");
+  EXPECT_EQ(HeaderOf(one, {"skipped"}, false), "skipped,prediction\n");
+  // The data may have a column of the longer name, too.
+  EXPECT_EQ(HeaderOf(one, {"prediction", "prediction.data"}, false),
+            "prediction.data.data,prediction.data,prediction\n");
+}
+
 TEST(PredictionFile, AFullDiskIsNamed) {
   MU_ASSERT_OK_AND_ASSIGN(const TempDirectory dir, TempDirectory::Create("predictions_"));
   const std::string path = dir.path() + "/out.csv";
