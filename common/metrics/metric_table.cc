@@ -141,10 +141,18 @@ constexpr Better kNearOne = Better::kNearOne;
 
 constexpr char kGaucDoc[] =
     "mean of the groups' AUC, weighted by their records; groups of one class are left out";
-constexpr char kRecallDoc[] = "mean over groups: the part of what is relevant in the first k";
-constexpr char kHitRateDoc[] = "part of the groups that have something relevant in the first k";
-constexpr char kNdcgDoc[] = "mean over groups: discounted gain of the first k, divided by the best";
-constexpr char kMrrDoc[] = "mean over groups: 1 / rank of the first relevant record";
+constexpr char kRecallDoc[] =
+    "mean over groups: the part of what is relevant in the first k; groups without a label of 1 "
+    "are left out";
+constexpr char kHitRateDoc[] =
+    "part of the groups that have something relevant in the first k; groups without a label of 1 "
+    "are left out";
+constexpr char kNdcgDoc[] =
+    "mean over groups: discounted gain of the first k, divided by the best; groups without a label "
+    "of 1 are left out";
+constexpr char kMrrDoc[] =
+    "mean over groups: 1 / rank of the first relevant record; groups without a label of 1 are left "
+    "out";
 
 // By task; the order of docs/reference/metrics.md.
 constexpr MetricDef kTable[] = {
