@@ -9,7 +9,6 @@
 #include "common/base/status.h"
 #include "common/base/steady_now.h"
 #include "common/env/file.h"
-#include "common/obs/log.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/training/join_with_looks.h"
 #include "coordinator/training/skipped_records.h"
@@ -197,7 +196,8 @@ absl::StatusOr<Trainer::Measured> Trainer::MeasureIn(const ForEachBatchOptions& 
     evaluation.metrics[metric.name] = metric.value;
     if (!metric.undefined.empty())
       measured.warnings.push_back(absl::StrCat(metric.name, " is not defined: ", metric.undefined));
-    if (!metric.note.empty()) MU_LOG(INFO, "{} {}", metric.name, metric.note);
+    if (!metric.note.empty())
+      measured.warnings.push_back(absl::StrCat(metric.name, " ", metric.note));
   }
   if (const auto names = measurement.WithoutWeights(); !names.empty())
     measured.warnings.push_back(absl::StrCat("weights do not enter ", absl::StrJoin(names, ", ")));

@@ -139,6 +139,21 @@ TEST_F(TasksTest, UndefinedMetricsAreWarnings) {
             "click.gauc is not defined: each of the 7 groups has labels of one kind only");
 }
 
+TEST_F(TasksTest, GroupsThatAMetricLeavesOutAreAWarning) {
+  std::string rows = "user,x,kind,clicked\n";
+  for (int i = 0; i < 42; ++i)
+    absl::StrAppend(&rows, i % 7, ",", XOf(i), ",0,", i % 7 == 3 ? 0 : 1, "\n");
+  WriteText("one_without.csv", rows);
+  const std::string job = TasksJob("evaluation: {metrics: [hit_rate@3]}");
+  ASSERT_EQ(
+      Run({"train", job, "--set=data.eval.files=[one_without.csv]", "--job_dir=" + Path("run")}), 0)
+      << Output();
+  const std::string warning =
+      "click.hit_rate@3 leaves out 1 of 7 groups, which have no label that is 1";
+  EXPECT_THAT(Output(), HasSubstr("note: " + warning));
+  EXPECT_EQ(Report(Path("run/report.json"))["warnings"], nlohmann::json({warning}));
+}
+
 TEST_F(TasksTest, EvalTakesTheNewestCheckpointThatFits) {
   const auto job = [&](int dim) { return TasksJob("", absl::StrCat("rows: {dim: ", dim, "}")); };
   // ./runs belongs to the folder that the program runs in: two runs below one of the test's own.
