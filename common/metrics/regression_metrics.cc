@@ -1,5 +1,6 @@
 #include "common/metrics/regression_metrics.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -8,6 +9,28 @@
 #include "common/metrics/eval_records.h"
 
 namespace mu {
+namespace {
+
+// Adds a * b without rounding.
+void AddProduct(double a, double b, ExactSum* sum) {
+  const double product = a * b;
+  sum->Add(product);
+  const double rounded_off = std::fma(a, b, -product);
+  if (rounded_off != 0) sum->Add(rounded_off);
+}
+
+// Doubles that add up to the sum, but for what is 2^-150 of it.
+std::array<double, 3> Parts(const ExactSum& sum) {
+  std::array<double, 3> parts;
+  ExactSum rest = sum;
+  for (double& part : parts) {
+    part = rest.Value();
+    rest.Add(-part);
+  }
+  return parts;
+}
+
+}  // namespace
 
 absl::Status RegressionMetrics::Add(absl::Span<const float> predictions,
                                     absl::Span<const float> labels,
@@ -29,8 +52,9 @@ absl::Status RegressionMetrics::Add(absl::Span<const float> predictions,
     squares_.Add(weight * error * error);
     absolutes_.Add(weight * std::fabs(error));
     predictions_.Add(weight * prediction);
-    labels_.Add(weight * label);
-    label_squares_.Add(weight * label * label);
+    const double weighted_label = weight * label;  // exact: both are float32
+    labels_.Add(weighted_label);
+    AddProduct(weighted_label, label, &label_squares_);
   }
   count_ += predictions.size();
   return absl::OkStatus();
@@ -56,12 +80,22 @@ double RegressionMetrics::calibration() const {
 }
 
 double RegressionMetrics::r2() const {
-  const double labels = label_sum();
-  const double spread = label_squares_.Value() - labels * labels / weight();
-  // Rounding leaves something of the squares where nothing is spread.
-  constexpr double kRounding = 1e-14;
-  return spread > kRounding * label_squares_.Value() ? 1 - squares_.Value() / spread
-                                                     : std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (!(weight() > 0)) return kNan;
+  // Where labels are far from 0, the three sums nearly cancel: nothing is rounded until they have.
+  const double mean = label_sum() / weight();
+  const double square = mean * mean, square_rounded_off = std::fma(mean, mean, -square);
+  ExactSum distances = label_squares_;
+  for (const double labels : Parts(labels_)) AddProduct(-2 * mean, labels, &distances);
+  for (const double weights : Parts(weight_)) {
+    AddProduct(square, weights, &distances);
+    AddProduct(square_rounded_off, weights, &distances);
+  }
+  const double spread = distances.Value();
+  // What is left where all labels are equal: the mean is off by less than 4 units of its last
+  // place. Two float32 that differ do so by 2^26 times that.
+  const double unit = 4 * std::numeric_limits<double>::epsilon() * mean;
+  return spread > weight() * unit * unit ? 1 - squares_.Value() / spread : kNan;
 }
 
 std::map<std::string, double> RegressionMetrics::Values() const {

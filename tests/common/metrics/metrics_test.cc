@@ -184,6 +184,29 @@ TEST(RegressionMetrics, R2IsNotDefinedWithoutSpread) {
   EXPECT_NEAR(spread.r2(), 0, 1e-6);
 }
 
+// Such as years, prices or times, whose mean is large beside their spread.
+TEST(RegressionMetrics, R2IsTheSameForLabelsFarFromZero) {
+  for (const size_t repeats : {size_t{1}, size_t{50'000}}) {
+    for (const bool weighted : {false, true}) {
+      const std::vector<float> weights =
+          weighted ? std::vector<float>{0.1f, 0.7f, 1.3f, 0.3f} : std::vector<float>{};
+      double near_zero = 0;
+      for (const float shift : {0.0f, 1e6f, 1e7f, 1.6e7f, -1.6e7f}) {
+        SCOPED_TRACE(shift);
+        std::vector<float> labels, predictions;
+        for (const float label : {0.0f, 1.0f, 2.0f, 3.0f}) labels.push_back(shift + label);
+        for (const float label : {1.0f, 1.0f, 2.0f, 3.0f}) predictions.push_back(shift + label);
+        RegressionMetrics metrics;
+        for (size_t i = 0; i < repeats; ++i)
+          MU_ASSERT_OK(metrics.Add(predictions, labels, weights));
+        if (shift == 0) near_zero = metrics.r2();
+        EXPECT_NEAR(metrics.r2(), near_zero, 1e-12);
+        if (!weighted) EXPECT_DOUBLE_EQ(metrics.r2(), 0.8);
+      }
+    }
+  }
+}
+
 TEST(RegressionMetrics, AgreesWithTheDefinitions) {
   const Records r = RegressionRecords(5, 300);
   RegressionMetrics metrics;
