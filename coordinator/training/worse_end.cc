@@ -41,10 +41,7 @@ std::string DescribeWorseEnd(const std::string& metric, const std::vector<Evalua
     best = &evaluation;
     best_value = value;
   }
-  if (best == nullptr || std::abs(best_value - last) < kSeen * std::abs(best_value) ||
-      MetricText(best_value) == MetricText(last)) {
-    return "";
-  }
+  if (best == nullptr || std::abs(best_value - last) < kSeen * std::abs(best_value)) return "";
   return absl::StrCat(
       "the last evaluation is worse than the best one: ", metric, " is ", Described(end, last),
       ", and was ", Described(*best, best_value),

@@ -49,9 +49,16 @@ TEST(WorseEnd, GoesByTheMetricsDirection) {
   EXPECT_NE(SaidOf("income.auc", {0.7, 0.6}), "") << "of one of several tasks";
 }
 
+TEST(WorseEnd, GoesByHalfAPercentOfSmallValuesToo) {
+  EXPECT_NE(SaidOf("mae", {0.00101, 0.00104})
+                .find("mae is 0.00104 in epoch 2, after 200 steps, and was 0.00101 in epoch 1,"),
+            std::string::npos);
+  EXPECT_NE(SaidOf("rmse", {0.000001, 0.000002}).find("rmse is 0.000002 in"), std::string::npos);
+  EXPECT_EQ(SaidOf("mae", {0.00101, 0.001014}), "");
+}
+
 TEST(WorseEnd, SaysNothingWhereNothingIsSeenToBeWorse) {
   EXPECT_EQ(SaidOf("rmse", {0.5}), "") << "itself";
-  EXPECT_EQ(SaidOf("rmse", {0.000001, 0.000002}), "") << "both are 0.0000 for who reads it";
   EXPECT_EQ(SaidOf("auc", {0.7926, 0.7911}), "") << "as much as from one run to the next";
   EXPECT_NE(SaidOf("auc", {0.7926, 0.7876}), "");
   EXPECT_NE(SaidOf("rmse", {0, 0.001}), "");
