@@ -104,6 +104,11 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
         "variable '", name,
         "' has no optimizer, so it takes no gradients; give it one or use assign_add"));
   }
+  const float moving_part = definition.proto.moving_part();
+  if (moving_part > 0 && update.kind() == pb::VariableUpdate::SCATTER_ADD) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable '", name, "' has a moving_part, so it takes no scatter_add; use assign_add"));
+  }
   VariablePartition* partition = variable->partitions[update.partition()].get();
   MU_ASSIGN_OR_RETURN(const Given given, UpdateOf(*variable, update, reader));
   const bool product = update.kind() == pb::VariableUpdate::PRODUCT_GRADIENT;
@@ -122,8 +127,9 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
                         is_gradient ? pb::VariableUpdate::GRADIENT
                         : assigns   ? pb::VariableUpdate::ASSIGN
                                     : pb::VariableUpdate::ASSIGN_ADD,
-                        definition.proto.dtype(), definition.proto.moving_average(), given.values,
-                        rates, given.rows});
+                        definition.proto.dtype(),
+                        definition.proto.moving_average() || moving_part > 0, moving_part,
+                        given.values, rates, given.rows});
   return absl::OkStatus();
 }
 
@@ -307,6 +313,8 @@ void PushPlan::Apply() {
       part.partition->Update(part.rows, part.update);
     } else if (part.rows.has_value()) {
       part.partition->AddRows(*part.rows, part.update);
+    } else if (part.moving_part > 0) {
+      part.partition->MoveTowards(static_cast<const float*>(part.update), part.moving_part);
     } else {
       part.partition->AssignAdd(part.update);
     }

@@ -47,7 +47,8 @@ class PushPlan {
     VariablePartition* partition;
     muster::VariableUpdate::Kind kind;  // GRADIENT, ASSIGN_ADD or ASSIGN
     muster::DType dtype;
-    bool moving_average;
+    bool moving_average;  // a round takes the mean of additions
+    float moving_part;    // not 0: an addition is what the variable moves towards
     const void* update;
     StepRates rates;  // of a gradient
     // `update` has only these rows, each once; else all.

@@ -1,5 +1,6 @@
 #include "psserver/round_mean.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -46,10 +47,12 @@ void RoundMean::AddVariable(const PushPlan::VariablePart& part, float share) {
   if (first) {
     values.partition = part.partition;
     values.rates = part.rates;
+    values.moving_part = part.moving_part;
     values.sum.resize((bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
   }
   const bool averages = part.kind == muster::VariableUpdate::GRADIENT || part.moving_average;
   const float factor = averages ? share : 1.0f;
+  values.share += factor;
   char* const sum = reinterpret_cast<char*>(values.sum.data());
   const char* from = static_cast<const char*>(part.update);
   if (!part.rows.has_value()) return AddShareOf(part.dtype, factor, from, bytes, sum);
@@ -58,6 +61,16 @@ void RoundMean::AddVariable(const PushPlan::VariablePart& part, float share) {
     AddShareOf(part.dtype, factor, from, row_bytes, sum + static_cast<size_t>(row) * row_bytes);
     from += row_bytes;
   }
+}
+
+// The same as if each contribution had added its part of the way, of the values at the beginning.
+void RoundMean::Move(Values* values) {
+  float* const mean = reinterpret_cast<float*>(values->sum.data());
+  if (values->share > 0) {
+    for (size_t i = 0; i < values->partition->elements(); ++i) mean[i] /= values->share;
+  }
+  // A function may bring several values of one variable; it must not move beyond their mean.
+  values->partition->MoveTowards(mean, std::min(1.0f, values->moving_part * values->share));
 }
 
 void RoundMean::AddNewValues(const PushPlan::VariablePart& part, uint32_t weight) {
@@ -110,6 +123,8 @@ uint32_t RoundMean::Apply() {
     if (key.second == muster::VariableUpdate::GRADIENT) {
       values.partition->ApplyGradient(reinterpret_cast<const float*>(values.sum.data()),
                                       values.rates);
+    } else if (values.moving_part > 0) {
+      Move(&values);
     } else {
       values.partition->AssignAdd(values.sum.data());
     }

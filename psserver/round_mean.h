@@ -24,9 +24,10 @@ struct KeptPush {
 
 // Gradients are averaged with the weights of their contributions over the whole round, whether all
 // of them touch the variable or row or not. Additions are added up, but for moving averages, which
-// are averaged. So are new values of floats, over the contributions that bring some; of those of
-// whole numbers and of rows the last in the order of the data counts. Learning rates are those of
-// the first contribution.
+// are averaged. A variable with a moving_part moves once, towards the mean of what the
+// contributions bring; if some bring nothing, by less, as with a gradient. New values of floats are
+// averaged as well, over the contributions that bring some; of those of whole numbers and of rows
+// the last in the order of the data counts. Learning rates are those of the first contribution.
 class RoundMean {
  public:
   // `weight`: of all contributions. `sum_rows`: gradients of rows are added up.
@@ -42,6 +43,8 @@ class RoundMean {
     VariablePartition* partition = nullptr;
     StepRates rates;
     std::vector<uint64_t> sum;  // of the variable's type, in whole words
+    float moving_part = 0;
+    float share = 0;  // of the round's weight, in `sum`
   };
   struct NewValues {
     VariablePartition* partition = nullptr;
@@ -61,6 +64,8 @@ class RoundMean {
     absl::flat_hash_map<int64_t, size_t> places;
   };
   void AddVariable(const PushPlan::VariablePart& part, float share);
+  // Towards the mean of what is in `values`, which is lost.
+  static void Move(Values* values);
   void AddNewValues(const PushPlan::VariablePart& part, uint32_t weight);
   void AddRows(const RowSegment& segment, const float* gradients, const StepRates& rates,
                float share);

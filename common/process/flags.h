@@ -21,7 +21,7 @@ void FinishFlags(CLI::App* app, const std::string& program);
 // whose value CLI11 would take from the next word, be that a flag.
 void ParseFlags(CLI::App* app, int argc, const char* const* argv);
 
-// "worker 0.2.0 (protocol 4)".
+// "worker 0.2.0 (protocol 5)".
 std::string VersionLine(const std::string& program);
 
 }  // namespace mu

@@ -54,6 +54,16 @@ absl::Status CheckVariableParts(const pb::VariableProto& variable) {
       variable.optimizer().kind_case() != pb::OptimizerProto::KIND_NOT_SET) {
     return absl::InvalidArgumentError("only float32 variables have an optimizer");
   }
+  if (!(variable.moving_part() >= 0 && variable.moving_part() <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its moving_part is ", variable.moving_part(), "; it must be from 0 to 1"));
+  }
+  if (variable.moving_part() > 0 &&
+      (variable.dtype() != kFloat32 ||
+       variable.optimizer().kind_case() != pb::OptimizerProto::KIND_NOT_SET)) {
+    return absl::InvalidArgumentError(
+        "it has a moving_part, which only float32 variables without an optimizer have");
+  }
   if (variable.partition_starts().empty() || variable.partition_starts(0) != 0) {
     return absl::InvalidArgumentError("its partition_starts do not begin with 0");
   }

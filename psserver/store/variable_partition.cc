@@ -161,6 +161,15 @@ void VariablePartition::AssignAdd(const void* delta) {
   AddElements(definition_->proto.dtype(), delta, value_bytes_, memory_.data());
 }
 
+void VariablePartition::MoveTowards(const float* values, float part) {
+  WriterMutexLock lock(&mutex_);
+  BeforeChange();
+  ++updates_;
+  load_.Updated(value_bytes_);
+  float* const own = reinterpret_cast<float*>(memory_.data());
+  for (size_t i = 0; i < elements_; ++i) own[i] += part * (values[i] - own[i]);
+}
+
 void VariablePartition::AddRows(absl::Span<const int64_t> rows, const void* delta) {
   const size_t bytes = row_bytes();
   const char* from = static_cast<const char*>(delta);

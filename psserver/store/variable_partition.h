@@ -65,6 +65,9 @@ class VariablePartition {
   // The variable has an optimizer, and `rates` are its rates of the step.
   void ApplyGradient(const float* gradient, const StepRates& rates);
   void AssignAdd(const void* delta);
+  // Of a float32 variable: each value x becomes x + part * (v - x), with its own v. `part` is from
+  // 0 to 1, so x never leaves the range between both.
+  void MoveTowards(const float* values, float part);
   // To some rows, each once; `delta` has them in this order.
   void AddRows(absl::Span<const int64_t> rows, const void* delta);
   // As Assign or, with rows, AssignRows, by a push.
