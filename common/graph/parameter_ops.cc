@@ -283,9 +283,11 @@ void RegisterTracedOps(OpTable& table) {
       "Parameters",
       "A step reads parameters as they were at its beginning and changes them at its "
       "end. Updates have no result.");
-  table.Add(Of(OpParameter::kVariable,
-               Effect(OpEffect::kAdd, MakeOp("assign_add", 1, 1, InferAssignAdd, variable))),
-            "(delta: dtype[shape])", "Adds delta to the variable.");
+  table.Add(
+      Of(OpParameter::kVariable,
+         Effect(OpEffect::kAdd, MakeOp("assign_add", 1, 1, InferAssignAdd, variable))),
+      "(delta: dtype[shape])",
+      "Adds delta to the variable. One with a moving_part moves that part of the way to delta.");
   table.Add(
       Of(OpParameter::kVariable,
          Effect(OpEffect::kGradient, MakeOp("apply_gradient", 1, 1, InferApplyGradient, variable))),

@@ -15,13 +15,13 @@ absl::Status CheckWidth(const std::string& name, int64_t width) {
 absl::StatusOr<Variable> CreateScale(VariableFactory& factory, const std::string& name,
                                      int64_t width, float value,
                                      const std::optional<Optimizer>& optimizer,
-                                     bool trainable = true) {
+                                     float moving_part = 0) {
   return factory.CreateVariable({.name = name,
                                  .shape = {width},
                                  .initializer = Constant{value},
                                  .optimizer = optimizer,
-                                 .trainable = trainable,
-                                 .moving_average = !trainable});
+                                 .trainable = moving_part == 0,
+                                 .moving_part = moving_part});
 }
 
 }  // namespace
@@ -100,14 +100,15 @@ absl::StatusOr<BatchNorm> BatchNorm::Create(VariableFactory& factory, const std:
   }
   BatchNorm layer;
   layer.options_ = options;
-  const auto create = [&](const char* what, float value, bool trainable) {
+  const auto create = [&](const char* what, float value, float moving_part) {
     return CreateScale(factory, absl::StrCat(name, "/", what), channels, value,
-                       trainable ? options.optimizer : std::nullopt, trainable);
+                       moving_part == 0 ? options.optimizer : std::nullopt, moving_part);
   };
-  MU_ASSIGN_OR_RETURN(layer.gamma_, create("gamma", 1, true));
-  MU_ASSIGN_OR_RETURN(layer.beta_, create("beta", 0, true));
-  MU_ASSIGN_OR_RETURN(layer.moving_mean_, create("moving_mean", 0, false));
-  MU_ASSIGN_OR_RETURN(layer.moving_variance_, create("moving_variance", 1, false));
+  const float part = 1.0f - options.momentum;
+  MU_ASSIGN_OR_RETURN(layer.gamma_, create("gamma", 1, 0));
+  MU_ASSIGN_OR_RETURN(layer.beta_, create("beta", 0, 0));
+  MU_ASSIGN_OR_RETURN(layer.moving_mean_, create("moving_mean", 0, part));
+  MU_ASSIGN_OR_RETURN(layer.moving_variance_, create("moving_variance", 1, part));
   return layer;
 }
 
@@ -137,11 +138,11 @@ Sym BatchNorm::Train(const Sym& x) const {
 
 void BatchNorm::MoveAverages(const Sym& x, const std::vector<int64_t>& axes, const Sym& mean,
                              const Sym& variance) const {
-  const float part = 1.0f - options_.momentum;
   const Sym count = Count(x, axes);
   const Sym of_sample = variance * (count / Maximum(count - 1.0f, 1.0f));
-  AssignAdd(moving_mean_, (mean - moving_mean_) * part);
-  AssignAdd(moving_variance_, (of_sample - moving_variance_) * part);
+  // They have a moving_part: the servers move them towards these.
+  AssignAdd(moving_mean_, mean);
+  AssignAdd(moving_variance_, of_sample);
 }
 
 Sym BatchNorm::Scale(const Sym& centred, const Operand& variance) const {

@@ -66,7 +66,8 @@ class GroupNorm {
 
 struct BatchNormOptions {
   float epsilon = 1e-5f;
-  // A step moves the averages by 1 - momentum of their distance from the batch's moments.
+  // A step moves the averages by 1 - momentum of their distance from the batch's moments, as they
+  // are when a server applies the step.
   float momentum = 0.9f;
   std::optional<Optimizer> optimizer = std::nullopt;
 };

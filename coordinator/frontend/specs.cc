@@ -61,6 +61,18 @@ absl::Status SetOptimizer(const Optimizer& optimizer, float learning_rate_factor
   return CheckOptimizer(*proto);
 }
 
+absl::Status CheckMovingPart(const VariableSpec& spec) {
+  if (spec.moving_part == 0) return absl::OkStatus();
+  if (!(spec.moving_part > 0 && spec.moving_part <= 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "moving_part must be above 0 and at most 1 (0: none), got ", spec.moving_part));
+  }
+  if (spec.dtype != kFloat32) return absl::InvalidArgumentError("moving_part needs dtype float32");
+  if (!spec.trainable) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "a variable with moving_part takes no gradients; set trainable = false");
+}
+
 // What servers and workers would refuse. Nothing is ever taken out of a job's definitions: one that
 // is bad would keep a job from its checkpoints and from recovery.
 absl::Status CheckWhole(pb::VariableProto variable) {
@@ -135,6 +147,8 @@ absl::StatusOr<pb::VariableProto> VariableSpec::ToProto() const {
     }
     proto.set_trainable(trainable && dtype == kFloat32);
     proto.set_moving_average(moving_average);
+    MU_RETURN_IF_ERROR(CheckMovingPart(*this));
+    proto.set_moving_part(moving_part);
     if (partitioner.has_value() && !std::holds_alternative<AutomaticPartitioner>(*partitioner))
       MU_RETURN_IF_ERROR(CheckPartitioner(*partitioner, proto.mutable_partitioner()));
     MU_RETURN_IF_ERROR(CheckWhole(proto));

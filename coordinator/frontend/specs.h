@@ -59,9 +59,13 @@ struct VariableSpec {
   float learning_rate_factor = 1.0f;                  // multiplies the optimizer's learning rate
   bool trainable = true;                              // of float32 only
   std::optional<Partitioner> partitioner = std::nullopt;  // none: the coordinator's default
-  // AssignAdd moves it a part of the way to a mean. In a synchronous round it is moved by the mean
-  // of the steps' additions, not by their sum.
+  // In a synchronous round it is moved by the mean of the steps' additions, not by their sum.
   bool moving_average = false;
+  // Above 0 and at most 1: a moving average, float32 and not trained. AssignAdd(v, x) moves it this
+  // part of the way from its current value to x. The server does so, so it converges however late
+  // updates are, and never leaves the range of its initial value and what it is given. In a
+  // synchronous round it moves once, to the mean of the steps' x. ScatterAdd is refused.
+  float moving_part = 0.0f;
 
   // Without id, seed and placement. INVALID_ARGUMENT naming the variable and the field.
   absl::StatusOr<pb::VariableProto> ToProto() const;

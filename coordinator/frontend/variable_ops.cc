@@ -35,6 +35,15 @@ void Scatter(const std::string& op, const Variable& variable, const Operand& row
   Sym failed;
   TraceGraph* graph = GraphFor(variable, {bound_rows, bound}, op, values.place(), &failed);
   if (graph == nullptr) return;
+  if (op == "scatter_add" && variable.proto().moving_part() > 0) {
+    graph->Fail(
+        op,
+        absl::InvalidArgumentError(absl::StrCat("variable \"", variable.name(),
+                                                "\" has a moving_part: AssignAdd moves it as a "
+                                                "whole, and nothing can be added to its rows")),
+        values.place());
+    return;
+  }
   // An error is the graph's; a step has no value of it to stick to.
   graph->AddEffect(op, {bound_rows, bound}, VariableAttrs(variable.proto()), values.place())
       .IgnoreError();

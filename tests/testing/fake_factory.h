@@ -69,6 +69,7 @@ class FakeFactory : public VariableFactory {
     }
     proto.set_id(parameters.AddVariable(spec.name, value));
     parameters.names[{false, proto.id()}] = spec.name;
+    if (spec.moving_part > 0) parameters.moving_parts[proto.id()] = spec.moving_part;
     if (!proto.has_optimizer() && proto.trainable()) {
       proto.mutable_optimizer()->mutable_sgd()->set_learning_rate(1.0f);
     }

@@ -137,7 +137,8 @@ class FakeParameterAccess : public ParameterAccess {
   int pulls = 0;
   int pushes = 0;
   int multiplications = 0;
-  absl::Status pull_status;  // what the next calls return
+  std::map<uint32_t, float> moving_parts;  // by variable: kAssignAdd moves it towards the value
+  absl::Status pull_status;                // what the next calls return
   absl::Status push_status;
 
  private:
@@ -170,6 +171,9 @@ class FakeParameterAccess : public ParameterAccess {
     for (int64_t i = 0; i < value.elements(); ++i) {
       if (write.kind == VariableWrite::kGradient) {
         value.data<float>()[i] -= learning_rate_ * static_cast<const float*>(write.value)[i];
+      } else if (const auto part = moving_parts.find(write.variable); part != moving_parts.end()) {
+        float& own = value.data<float>()[i];
+        own += part->second * (static_cast<const float*>(write.value)[i] - own);
       } else if (value.dtype() == kFloat32) {
         value.data<float>()[i] += static_cast<const float*>(write.value)[i];
       } else if (value.dtype() == kInt32) {

@@ -1,5 +1,6 @@
 // Layers: names and shapes of their variables, their gradients, what training changes, and the
 // summary.
+#include "absl/strings/match.h"
 #include "common/exec/executor.h"
 #include "common/tensor/batch_slice.h"
 #include "coordinator/frontend/layers_attention.h"
@@ -199,6 +200,26 @@ TEST_F(LayersTest, BatchNormTrainsByItsBatchAndEvaluatesByTheAverages) {
                 1e-4);
     EXPECT_EQ(ValuesOf("bn/moving_mean")[c], before[c]);
   }
+}
+
+// Other steps move the averages between a step's read and its push, so what is pushed must not
+// depend on what was read.
+TEST_F(LayersTest, BatchNormPushesTheMomentsOfItsBatch) {
+  MU_ASSERT_OK_AND_ASSIGN(const BatchNorm layer,
+                          BatchNorm::Create(factory_, "bn", 13, {.momentum = 0.75f}));
+  EXPECT_THAT(factory_.parameters.moving_parts, ElementsAre(::testing::Pair(::testing::_, 0.25f),
+                                                            ::testing::Pair(::testing::_, 0.25f)));
+  MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto function, Trace("f", [&](FunctionBuilder& f) {
+                            f.Train();
+                            f.Minimize(ReduceMean(layer(f.NextBatch(CriteoDataset())["dense"])));
+                          }));
+  std::vector<std::string> ops;
+  for (const pb::NodeProto& node : function.nodes()) {
+    const auto variable = node.attrs().find("variable");
+    if (variable != node.attrs().end() && absl::StrContains(variable->second.s(), "bn/moving_"))
+      ops.push_back(node.op());
+  }
+  EXPECT_THAT(ops, ElementsAre("assign_add", "assign_add")) << "neither is read";
 }
 
 TEST_F(LayersTest, BatchNormConvergesToTheMomentsOfWhatItSees) {

@@ -73,6 +73,21 @@ TEST(VariableSpec, Refusals) {
               StatusIs(kInvalid, HasSubstr("partitioner")));
 }
 
+TEST(VariableSpec, AMovingPartIsOfFloatsThatAreNotTrained) {
+  const VariableSpec good{.name = "mean", .trainable = false, .moving_part = 0.25f};
+  MU_ASSERT_OK_AND_ASSIGN(const pb::VariableProto proto, good.ToProto());
+  EXPECT_EQ(proto.moving_part(), 0.25f);
+  EXPECT_THAT((VariableSpec{.name = "mean", .moving_part = 0.25f}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("\"mean\": a variable with moving_part takes no")));
+  EXPECT_THAT((VariableSpec{.name = "n", .dtype = kInt64, .moving_part = 0.25f}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("moving_part needs dtype float32")));
+  for (const float part : {-0.25f, 1.5f, std::numeric_limits<float>::quiet_NaN()}) {
+    VariableSpec bad = good;
+    bad.moving_part = part;
+    EXPECT_THAT(bad.ToProto(), StatusIs(kInvalid, HasSubstr("above 0 and at most 1"))) << part;
+  }
+}
+
 TEST(EmbeddingTableSpec, ToProtoAndRefusals) {
   MU_ASSERT_OK_AND_ASSIGN(
       const pb::TableProto proto,

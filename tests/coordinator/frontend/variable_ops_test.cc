@@ -418,6 +418,14 @@ TEST(VariableOps, WhatCannotBeIsRefused) {
       },
       "but those rows of variable");
   refused(
+      [](Model& m, FunctionBuilder&) {
+        const Variable mean = *m.factory.CreateVariable(
+            {.name = "mean", .shape = {2}, .trainable = false, .moving_part = 0.5f});
+        ScatterAdd(mean, ConstantTensor(Tensor::Of<int64_t>({1}, {0})),
+                   ConstantTensor(Tensor::Of<float>({1}, {0})));
+      },
+      "\"mean\" has a moving_part");
+  refused(
       [](Model& m, FunctionBuilder& f) {
         f.Return("y", ShardedMatMul(ConstantTensor(Tensor(kFloat32, Shape({2, 4}))), m.classes,
                                     {.place = ProductPlace::kServers}));

@@ -363,6 +363,36 @@ INSTANTIATE_TEST_SUITE_P(Gradients, EqualSteps,
                                                            .clip_by_global_norm = 0.1f,
                                                            .weight_decay = 0.2f}));
 
+TEST(AccumulateMovingAverage, MovesOnceTowardsTheMeanOfTheWholeBatch) {
+  const Batch batch = CriteoBatch(5);
+  const float* const x = batch.columns[1].data<float>();
+  for (const uint32_t micro_batches : {1, 2, 5}) {
+    SCOPED_TRACE(micro_batches);
+    testing::FakeFactory factory;
+    factory.parameters.apply = true;
+    MU_ASSERT_OK_AND_ASSIGN(const Variable w, factory.CreateVariable({.name = "w", .shape = {13}}));
+    MU_ASSERT_OK_AND_ASSIGN(
+        const Variable average,
+        factory.CreateVariable(
+            {.name = "average", .shape = {13}, .trainable = false, .moving_part = 0.25f}));
+    MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto step, Trace("step", [&](FunctionBuilder& f) {
+                              const Sym dense = f.NextBatch(CriteoOf(5))["dense"];
+                              f.Minimize(ReduceMean(dense * w), {.micro_batches = micro_batches});
+                              AssignAdd(average, ReduceMean(dense, {0}));
+                            }));
+    MU_ASSERT_OK_AND_ASSIGN(auto compiled, Compile(step, factory.parameters.routing()));
+    Executor executor(compiled);
+    std::vector<Tensor> returns;
+    MU_ASSERT_OK(executor.RunStep({.batch = &batch}, factory.parameters, &returns));
+    const auto moved = factory.parameters.variable(average.proto().id()).flat<float>();
+    for (int c = 0; c < 13; ++c) {
+      double mean = 0;
+      for (int i = 0; i < 5; ++i) mean += x[13 * i + c] / 5.0;
+      EXPECT_NEAR(moved[c], 0.25 * mean, 1e-6);
+    }
+  }
+}
+
 // The moving averages take the mean of the slices' statistics, by records.
 TEST(AccumulateBatchNorm, MovesAveragesByTheMeanOfSlices) {
   testing::FakeFactory factory;
