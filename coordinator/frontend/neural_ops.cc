@@ -126,7 +126,9 @@ Sym ScaledDotProductAttention(const Operand& query, const Operand& key, const Op
 
 Sym KeyMaskBias(const Operand& mask) {
   const CallScope scope(mask.place());
-  const Sym shown = Cast(mask, kFloat32);
+  const Sym given = mask.Bind();
+  // Whatever is not 0 shows its key: only a bool is 0 or 1 for sure.
+  const Sym shown = Cast(given.dtype() == kBool ? given : Cast(given, kBool), kFloat32);
   const int64_t keys = shown.shape().rank() == 2 ? shown.shape()[1] : kUnknownDim;
   return Reshape((1.0f - shown) * kHidden, {-1, 1, 1, keys});
 }

@@ -306,6 +306,26 @@ TEST_F(LayersTest, AttentionSeesOnlyWhatItsMasksShow) {
   }
 }
 
+// What is not 0 shows its key, as much as 1 does.
+TEST_F(LayersTest, AttentionsMasksMayBeOfAnyType) {
+  MU_ASSERT_OK_AND_ASSIGN(const MultiHeadAttention layer,
+                          MultiHeadAttention::Create(factory_, "mha", 4, {.heads = 2}));
+  const auto run = [&](const Tensor& shown) {
+    const Tensor y = Run(false, CriteoBatch(1), [&](FunctionBuilder&, const BatchRef& columns) {
+      const Sym x = Reshape(Slice(columns["dense"], {0, 0}, {-1, 12}), {-1, 3, 4});
+      return layer(x, {.keys = ConstantTensor(shown)});
+    });
+    return std::vector<float>(y.flat<float>().begin(), y.flat<float>().end());
+  };
+  const std::vector<float> expected = run(Tensor::Of<float>({1, 3}, {1, 1, 0}));
+  ASSERT_EQ(expected.size(), 12u);
+  EXPECT_NE(expected, run(Tensor::Of<float>({1, 3}, {1, 1, 1})));
+  EXPECT_EQ(expected, run(Tensor::Of<bool>({1, 3}, {true, true, false})));
+  EXPECT_EQ(expected, run(Tensor::Of<int64_t>({1, 3}, {7, 3, 0})));
+  EXPECT_EQ(expected, run(Tensor::Of<int32_t>({1, 3}, {-1, 1, 0})));
+  EXPECT_EQ(expected, run(Tensor::Of<float>({1, 3}, {0.5f, -2, 0})));
+}
+
 TEST_F(LayersTest, AttentionsMistakes) {
   EXPECT_THAT(MultiHeadAttention::Create(factory_, "mha", 5, {.heads = 2}),
               testing::StatusIs(absl::StatusCode::kInvalidArgument,
