@@ -93,6 +93,7 @@ ModelOutput Mmoe::Build(FunctionBuilder&, const BatchRef& batch) {
 
   ModelOutput output;
   output.task = task();
+  Sym loss_of_all;
   bool all_labels = true;
   for (int i = 0; i < config_.tasks_size(); ++i) {
     const pb::MmoeTaskProto& task = config_.tasks(i);
@@ -110,9 +111,9 @@ ModelOutput Mmoe::Build(FunctionBuilder&, const BatchRef& batch) {
     made.label = batch[task.label_column()];
     Sym loss = ReduceMean(SigmoidCrossEntropy(logits, made.label));
     if (task.has_weight()) loss = loss * task.weight();
-    output.loss = i == 0 ? loss : output.loss + loss;
+    loss_of_all = loss_of_all.graph() == nullptr ? loss : loss_of_all + loss;
   }
-  if (!all_labels) output.loss = Sym();
+  if (all_labels) output.loss = loss_of_all;
   return output;
 }
 

@@ -301,5 +301,38 @@ TEST(ModelKinds, EachLearnsABatch) {
   }
 }
 
+// Predictions read the features, and what labels the user asks for: any of them, or none.
+TEST(ModelKinds, MmoePredictsWithAnyOfItsLabels) {
+  const std::vector<std::string> labels = {"rich", "happy", "busy"};
+  for (unsigned chosen = 0; chosen < 8; ++chosen) {
+    const auto has = [chosen](size_t i) { return ((chosen >> i) & 1) != 0; };
+    std::string tasks, columns;
+    for (size_t i = 0; i < labels.size(); ++i) {
+      absl::StrAppend(&tasks, "tasks { name: '", labels[i], "' label_column: '", labels[i], "' } ");
+      if (has(i))
+        absl::StrAppend(&columns, "columns { name: '", labels[i], "' kind: LABEL positive: '1' } ");
+    }
+    SCOPED_TRACE(columns);
+    testing::FakeFactory factory;
+    MU_ASSERT_OK_AND_ASSIGN(
+        const std::unique_ptr<Model> model,
+        ModelRegistry::WithBuiltins().Create(Parse<pb::ModelProto>(absl::StrCat(
+            "mmoe { features { column: 'age' } expert_hidden: 4 task_hidden: 3 ", tasks, "}"))));
+    MU_ASSERT_OK(model->Create(factory));
+    const Dataset data(Parse<pb::DatasetProto>(
+        absl::StrCat("id: 1 name: 'people' csv { columns { name: 'age' } ", columns, "}")));
+    const auto traced = Trace("predict", [&](FunctionBuilder& f) {
+      const ModelOutput output = model->Build(f, f.NextBatch(data));
+      ASSERT_EQ(output.tasks.size(), labels.size());
+      for (size_t i = 0; i < labels.size(); ++i) {
+        EXPECT_EQ(output.tasks[i].label.valid(), has(i));
+        f.Return(labels[i], output.tasks[i].prediction);
+      }
+      EXPECT_EQ(output.loss.valid(), chosen == 7);  // with all of its parts
+    });
+    MU_EXPECT_OK(traced);
+  }
+}
+
 }  // namespace
 }  // namespace mu
