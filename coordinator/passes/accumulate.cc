@@ -109,18 +109,30 @@ class ResultsPass {
     if (!degree.varies) return rewriter_.Map(old);
     MU_ASSIGN_OR_RETURN(std::string combine,
                         CombineOf(what, degree, specs_[old.node()][old.output()]));
+    // Means are averaged whatever they are of; sums are exact.
+    const bool composed = degree.degree == 1 && degree.composed;
+    const bool entangled = degree.degree == 1 && degree.entangled;
     if (degree.HasCounts()) {
       auto made = FromSums(old, what);
       // A sum of what is divided by the list's count is a mean of the list, 0 of none: as others,
       // it is averaged.
-      if (made.ok() || degree.CountsNoneAsOne()) return made;
+      if (made.ok() ? !entangled : degree.CountsNoneAsOne()) return made;
     }
+    if (entangled) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          what,
+          " adds up values of records that have a mean or sum over the batch's records in them, of "
+          "which each slice of micro_batches has its own: take sums of what each record has for "
+          "itself, and compute the rest of them",
+          kRemedy));
+    }
+    if (composed) return FromSums(old, what);
     return Combine(rewriter_.Map(old), std::move(combine), old_.nodes(old.node()));
   }
 
-  // What is made of the count of a list's values, as of the whole batch: a slice that has none of
-  // them would count 1, so the sums of what the slices have are taken, and "at least 1" and what is
-  // made of them come after the last slice.
+  // As of the whole batch: the sums of what the slices have are taken, and what is made of them
+  // comes after the last slice. So a product of two sums is that of the batch's. A slice that has
+  // none of a list's values would count 1 of them: "at least 1" comes after the last slice as well.
   absl::StatusOr<pb::NodeInput> FromSums(const pb::NodeInput& old, const std::string& what) {
     if (!degrees_[old.node()].varies) return rewriter_.Map(old);
     const std::pair<int, int> key(old.node(), old.output());

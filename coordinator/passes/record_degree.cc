@@ -120,12 +120,69 @@ class NodeDegree {
   }
   // Whether it is homogeneous in sums over records without being additive, or is made of what is.
   bool IsNonlinear(const std::vector<TensorSpec>& outputs) const {
+    return Inherits([](const RecordDegree& input) { return input.nonlinear; }) || Chooses(outputs);
+  }
+  // See RecordDegree::size.
+  bool IsSize(const std::vector<TensorSpec>& outputs) const {
+    static const auto* const factors = new std::set<std::string>{
+        "multiply", "divide", "negate", "cast", "reshape", "stop_gradient"};
     const std::string& op = node_.op();
-    if (Inherits([](const RecordDegree& input) { return input.nonlinear; })) return true;
-    if (op == "where") return DegreeOf(0).varies;  // each slice chooses for itself
-    if (op == "cast") return Truncates(outputs[0]);
-    return op == "maximum" || op == "minimum" || op == "abs" || op == "relu" ||
-           RuleOf(op) == Rule::kExtreme;
+    if (op == "count") return ReducedAxes() == 0 || !DegreeOf(0).may_be_empty;
+    if (!factors->contains(op) && !DefOf(node_).random) return false;
+    if (op == "cast" && Truncates(outputs[0])) return false;
+    for (int i = 0; i < node_.inputs_size(); ++i) {
+      if (DegreeOf(i).varies && !DegreeOf(i).size) return false;
+    }
+    return true;
+  }
+  // See RecordDegree::composed.
+  bool IsComposed(const std::vector<TensorSpec>& outputs) const {
+    if (IsOfShapes() || AxesOfRecords(outputs) > 0) return false;
+    bool of_records = false, of_list = false;
+    int inputs = 0, sizes = 0;  // those that vary
+    for (int i = 0; i < node_.inputs_size(); ++i) {
+      const RecordDegree& input = DegreeOf(i);
+      if (!input.varies) continue;
+      if (input.composed) return true;
+      ++inputs;
+      sizes += input.size ? 1 : 0;
+      of_records = of_records || UnknownAxes(ShapeOf(i)) > 0;
+      of_list = of_list || input.may_be_empty;
+    }
+    const Rule rule = RuleOf(node_.op());
+    // Slices are weighed by their records, which may have any number of a list's values.
+    if (of_records) return rule == Rule::kMean && of_list;
+    switch (rule) {
+      case Rule::kProduct:
+        return inputs - sizes > 1;
+      case Rule::kQuotient:
+        return DegreeOf(1).varies && !DegreeOf(1).size;
+      case Rule::kMean:
+        return node_.inputs_size() > 1;  // of squares
+      case Rule::kSumOfSquares:
+      case Rule::kOther:
+        return inputs > 0;
+      default:
+        return Chooses(outputs);
+    }
+  }
+  // See RecordDegree::entangled.
+  bool IsEntangled(const std::vector<TensorSpec>& outputs) const {
+    if (IsOfShapes()) return false;
+    bool of_all = false;
+    int of_records = 0, axes = 0;
+    for (int i = 0; i < node_.inputs_size(); ++i) {
+      const RecordDegree& input = DegreeOf(i);
+      if (!input.varies) continue;
+      if (input.entangled) return true;
+      const int own = UnknownAxes(ShapeOf(i));
+      of_records += own > 0 ? 1 : 0;
+      of_all = of_all || (own == 0 && !input.size);
+      axes = std::max(axes, own);
+    }
+    if (of_records == 0) return false;
+    const bool of_pairs = of_records > 1 && AxesOfRecords(outputs) > axes;
+    return of_all || of_pairs || NormalizesRecords();
   }
   std::map<int, int> PowersOfCounts() const {
     const std::string& op = node_.op();
@@ -207,6 +264,28 @@ class NodeDegree {
       if (DegreeOf(i).varies && has(DegreeOf(i))) return true;
     }
     return false;
+  }
+  // Whether it is no sum of what slices give although its inputs are.
+  bool Chooses(const std::vector<TensorSpec>& outputs) const {
+    const std::string& op = node_.op();
+    if (op == "where") return DegreeOf(0).varies;  // each slice chooses for itself
+    if (op == "cast") return Truncates(outputs[0]);
+    return op == "maximum" || op == "minimum" || op == "abs" || op == "relu" ||
+           RuleOf(op) == Rule::kExtreme;
+  }
+  // Whether the values of its inputs do not matter.
+  bool IsOfShapes() const {
+    return node_.op() == "count" || node_.op() == "zeros_like" || node_.op() == "ones_like";
+  }
+  static int AxesOfRecords(const std::vector<TensorSpec>& outputs) {
+    int axes = 0;
+    for (const TensorSpec& output : outputs) axes = std::max(axes, UnknownAxes(output.shape));
+    return axes;
+  }
+  bool NormalizesRecords() const {
+    if (node_.op() != "softmax" && node_.op() != "log_softmax") return false;
+    const Shape& shape = ShapeOf(0);
+    return shape[shape.rank() - 1] == kUnknownDim;
   }
   // Whether a cast loses a part of what it adds up in each slice.
   bool Truncates(const TensorSpec& output) const {
@@ -302,6 +381,9 @@ std::vector<RecordDegree> RecordDegreesOf(const pb::FunctionProto& function,
       own.extreme = rule.IsExtreme();
       own.offset = own.degree != 0 && rule.HasOffset();
       own.nonlinear = own.degree != 0 && rule.IsNonlinear(specs[i]);
+      own.size = !specs[i].empty() && rule.IsSize(specs[i]);
+      own.composed = !own.size && !specs[i].empty() && rule.IsComposed(specs[i]);
+      own.entangled = !specs[i].empty() && rule.IsEntangled(specs[i]);
       own.powers_of_counts = rule.PowersOfCounts();
       for (const pb::NodeInput& input : node.inputs())
         own.extreme = own.extreme || degrees[input.node()].extreme;

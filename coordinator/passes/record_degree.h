@@ -27,6 +27,15 @@ struct RecordDegree {
   // Of degree 1: doubles with the records, but is not the sum of what slices give, such as the
   // absolute value of a sum, the larger one of two, a sum cast to an integer.
   bool nonlinear = false;
+  // A number times a power of how many records there are (its degree): as a factor it leaves sums
+  // sums. Also what is drawn for a slice.
+  bool size = false;
+  // Of no axis of records: what slices give is neither added up to it nor averaged, such as the
+  // product of two means, the root of one. It follows from the sums and means that it is made of.
+  bool composed = false;
+  // Made of values of single records that have something of all records in them, such as their
+  // distances from the mean: it does not follow from anything that slices give.
+  bool entangled = false;
   // The power to which it has each count of what a slice may have none of, by the count's node. The
   // count is 1 there. One that only divides has a negative power, one divided by itself has 0.
   std::map<int, int> powers_of_counts;

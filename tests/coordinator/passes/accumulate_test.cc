@@ -157,7 +157,9 @@ TEST_F(AccumulateTest, MeansAreAveragedAndSumsAdded) {
         {"squares", [&](const BatchRef& b) { return SumOfSquares({x(b)}); }},
         {"integers", [&](const BatchRef& b) { return ReduceSum(b["ids"]); }},
         {"matrix", [&](const BatchRef& b) { return MatMul(x(b), x(b), {.transpose_a = true}); }},
-        {"scaled", [&](const BatchRef& b) { return -ReduceSum(x(b)) * 3.0f * ReduceMean(x(b)); }},
+        {"scaled", [&](const BatchRef& b) { return -ReduceSum(x(b)) * 3.0f * ReduceSum(w_); }},
+        {"mean times count", [&](const BatchRef& b) { return ReduceMean(x(b)) * Count(x(b)); }},
+        {"mean of multiples", [&](const BatchRef& b) { return ReduceMean(x(b) * Count(x(b))); }},
         {"right ones",
          [&](const BatchRef& b) {
            return ReduceSum(Cast(Equal(b["label"], Round(b["label"])), kFloat32));

@@ -1,5 +1,5 @@
 // What a step with micro batches returns, against the same step on the whole batch: counts of what
-// some slices have none of.
+// some slices have none of, products and quotients of sums and means.
 #include <google/protobuf/text_format.h>
 
 #include <cmath>
@@ -7,6 +7,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/frontend/neural_ops.h"
 #include "tests/coordinator/autodiff/check_gradients.h"
 
 namespace mu {
@@ -14,6 +15,7 @@ namespace {
 
 using ::mu::testing::StatusIs;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 using Value = std::function<Sym(const BatchRef&)>;
@@ -22,8 +24,12 @@ Sym Numbers(const BatchRef& batch, const std::string& list) {
   return Cast(batch[list + ".values"], kFloat32);
 }
 
-// A function of a batch with positive values, drawn by a seed. It grows with the count of a list,
-// so that nothing but the whole batch's value is right.
+constexpr char kEntangled[] =
+    "the returned value \"y\" adds up values of records that have a mean or sum over the batch's "
+    "records in them";
+
+// A function of a batch with positive values, drawn by a seed. It grows with the count of a list
+// (Draw) or with the records (DrawSum), so that nothing but the whole batch's value is right.
 class RandomValue {
  public:
   RandomValue(uint64_t seed, const BatchRef& batch) : random_(seed), batch_(batch) {}
@@ -36,6 +42,12 @@ class RandomValue {
     }
     const Sym sum = Sum(2);
     return random_.Below(2) == 0 ? sum + count : (sum + count) / Count(batch_["x"]);
+  }
+
+  Sym DrawSum() {
+    if (random_.Below(2) == 0) return Sum(2);
+    const Sym mean = Mean(2);
+    return mean * Count(batch_["x"]);
   }
 
  private:
@@ -289,30 +301,130 @@ TEST_F(SlicedResultsTest, ACountDividedByItselfMayBeInEachValue) {
 }
 
 TEST_F(SlicedResultsTest, RandomValuesAreThoseOfTheBatchOrRefused) {
-  int exact = 0, refused = 0;
-  for (uint64_t seed = 0; seed < 300; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed: ", seed));
-    const Value value = [seed](const BatchRef& b) { return RandomValue(seed, b).Draw(); };
-    SplitMix random(HashCombine(seed, 1));
-    std::vector<int32_t> tags, more;
-    for (int i = 0; i < 4; ++i) {
-      for (std::vector<int32_t>* counts : {&tags, &more})
-        counts->push_back(random.Below(2) == 0 ? 0 : static_cast<int32_t>(random.Below(4)));
+  for (const bool of_list : {true, false}) {
+    int exact = 0, refused = 0;
+    for (uint64_t seed = 0; seed < 300; ++seed) {
+      SCOPED_TRACE(absl::StrCat("seed: ", seed, ", grows with a list: ", of_list));
+      const Value value = [seed, of_list](const BatchRef& b) {
+        RandomValue drawn(seed, b);
+        return of_list ? drawn.Draw() : drawn.DrawSum();
+      };
+      SplitMix random(HashCombine(seed, 1));
+      std::vector<int32_t> tags, more;
+      for (int i = 0; i < 4; ++i) {
+        for (std::vector<int32_t>* counts : {&tags, &more})
+          counts->push_back(random.Below(2) == 0 ? 0 : static_cast<int32_t>(random.Below(4)));
+      }
+      const auto micro_batches = static_cast<uint32_t>(2 + random.Below(3));
+      const auto sliced = TraceOf(value, micro_batches);
+      if (!sliced.ok()) {
+        EXPECT_THAT(sliced, StatusIs(absl::StatusCode::kInvalidArgument,
+                                     AnyOf(HasSubstr("depends on a Count of a list's values"),
+                                           HasSubstr(kEntangled))));
+        ++refused;
+        continue;
+      }
+      const float whole = Run(value, tags, 1, more);
+      EXPECT_NEAR(Run(value, tags, micro_batches, more), whole, 1e-5f + 1e-4f * whole);
+      ++exact;
     }
-    const auto micro_batches = static_cast<uint32_t>(2 + random.Below(3));
-    const auto sliced = TraceOf(value, micro_batches);
-    if (!sliced.ok()) {
-      EXPECT_THAT(sliced, StatusIs(absl::StatusCode::kInvalidArgument,
-                                   HasSubstr("depends on a Count of a list's values")));
-      ++refused;
-      continue;
-    }
-    const float whole = Run(value, tags, 1, more);
-    EXPECT_NEAR(Run(value, tags, micro_batches, more), whole, 1e-5f + 1e-4f * whole);
-    ++exact;
+    EXPECT_GT(exact, 50);
+    EXPECT_GT(refused, 10);
   }
-  EXPECT_GT(exact, 50);
-  EXPECT_GT(refused, 10);
+}
+
+// They grow with the records as sums do, but are not the sums of what slices give.
+TEST_F(SlicedResultsTest, ProductsAndQuotientsOfSumsAreThoseOfTheBatch) {
+  const auto x = [](const BatchRef& b) { return b["x"]; };
+  const auto y = [](const BatchRef& b) { return Square(b["x"]) + 1.0f; };
+  const auto row = [](const Sym& value) { return Reshape(value, {1, 1}); };
+  const std::map<std::string, std::pair<Value, float>> cases = {
+      {"sum times mean",
+       {[&](const BatchRef& b) { return ReduceSum(x(b)) * ReduceMean(x(b)); }, 6.25f}},
+      {"squared sum by a sum",
+       {[&](const BatchRef& b) {
+          return ReduceSum(x(b)) * ReduceSum(x(b)) / ReduceSum(Square(x(b)));
+        },
+        25.0f / 39}},
+      {"sum by mean",
+       {[&](const BatchRef& b) { return ReduceSum(x(b)) / ReduceMean(y(b)); }, 20.0f / 43}},
+      {"sum by mean and epsilon",
+       {[&](const BatchRef& b) { return ReduceSum(x(b)) / (ReduceMean(y(b)) + 0.25f); },
+        5.0f / 11}},
+      {"count times two means",
+       {[&](const BatchRef& b) { return Count(x(b)) * ReduceMean(x(b)) * ReduceMean(x(b)); },
+        6.25f}},
+      {"count times squared mean",
+       {[&](const BatchRef& b) { return Count(x(b)) * Square(ReduceMean(x(b))); }, 6.25f}},
+      {"count times root",
+       {[&](const BatchRef& b) { return Count(x(b)) * Sqrt(ReduceMean(y(b))); },
+        4 * std::sqrt(10.75f)}},
+      {"count times absolute mean",
+       {[&](const BatchRef& b) { return Count(x(b)) * Abs(ReduceMean(x(b)) - 2.0f); }, 3}},
+      {"count times larger mean",
+       {[&](const BatchRef& b) { return Count(x(b)) * Maximum(ReduceMean(x(b)), 1.5f); }, 6}},
+      {"count by mean",
+       {[&](const BatchRef& b) { return Count(x(b)) / ReduceMean(y(b)); }, 16.0f / 43}},
+      {"count times a list's mean",
+       {[&](const BatchRef& b) { return Count(x(b)) * ReduceMean(Numbers(b, "tags")); },
+        56.0f / 3}},
+      {"matrix product",
+       {[&](const BatchRef& b) {
+          return Reshape(MatMul(row(ReduceSum(x(b))), row(ReduceMean(x(b)))), {});
+        },
+        6.25f}},
+      {"sum beside a product",
+       {[&](const BatchRef& b) {
+          return ReduceSum(x(b)) - ReduceSum(x(b)) * ReduceMean(x(b)) * 2.0f;
+        },
+        -7.5f}},
+      // Sums of what slices give.
+      {"count times mean", {[&](const BatchRef& b) { return Count(x(b)) * ReduceMean(x(b)); }, 5}},
+      {"sum of products", {[&](const BatchRef& b) { return ReduceSum(x(b) * y(b)); }, 112}},
+      {"mean of multiples", {[&](const BatchRef& b) { return ReduceMean(x(b) * Count(x(b))); }, 5}},
+      {"sum by counts",
+       {[&](const BatchRef& b) { return ReduceSum(x(b)) * (Count(y(b)) / Count(x(b))); }, 5}}};
+  for (const auto& [name, c] : cases) {
+    for (const uint32_t micro_batches : {1, 2, 3, 4}) {
+      SCOPED_TRACE(absl::StrCat(name, ", slices: ", micro_batches));
+      EXPECT_NEAR(Run(c.first, {1, 0, 2, 0}, micro_batches), c.second,
+                  1e-5f * (1 + std::abs(c.second)));
+    }
+  }
+}
+
+// No sums over slices give what is in each record's value.
+TEST_F(SlicedResultsTest, SumsOfWhatHasTheBatchsMeanInItAreRefused) {
+  const auto x = [](const BatchRef& b) { return b["x"]; };
+  const std::map<std::string, Value> cases = {
+      {"multiples", [&](const BatchRef& b) { return ReduceSum(x(b) * ReduceMean(x(b))); }},
+      {"distances", [&](const BatchRef& b) { return ReduceSum(Square(x(b) - ReduceMean(x(b)))); }},
+      {"mean of distances, times count",
+       [&](const BatchRef& b) { return Count(x(b)) * ReduceMean(Abs(x(b) - ReduceMean(x(b)))); }},
+      {"matrix product",
+       [&](const BatchRef& b) {
+         const Sym column = Reshape(x(b), {-1, 1});
+         return Reshape(MatMul(column - ReduceMean(column), column, {.transpose_a = true}), {});
+       }},
+      {"normalized", [&](const BatchRef& b) { return ReduceSum(Softmax(x(b)) * x(b)); }},
+      {"pairs",
+       [&](const BatchRef& b) {
+         const Sym differences = Reshape(x(b), {-1, 1}) - Reshape(x(b), {1, -1});
+         return ReduceSum(ReduceMean(Square(differences), {1}));
+       }},
+      {"times a product",
+       [&](const BatchRef& b) {
+         return ReduceSum(x(b)) * ReduceMean(Square(x(b) - ReduceMean(x(b))));
+       }},
+      {"times a list's count", [&](const BatchRef& b) {
+         return Count(b["tags.values"]) * ReduceMean(x(b) * ReduceMean(x(b)));
+       }}};
+  for (const auto& [name, value] : cases) {
+    SCOPED_TRACE(name);
+    MU_EXPECT_OK(TraceOf(value, 1));
+    EXPECT_THAT(TraceOf(value, 2),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(kEntangled)));
+  }
 }
 
 // Integers that are added up are those that the whole batch gives.
