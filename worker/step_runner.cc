@@ -138,14 +138,16 @@ absl::Status StepRunner::Compute(const FunctionRun& run, uint32_t step, const Ba
                                  pb::StepResult* result) {
   const uint64_t start_ns = NowNs();
   const RunInputs& inputs = run.inputs;
-  const uint64_t job_step = run.request.step_offset() + step;
+  const uint64_t draw_step =
+      (run.request.draw_offset() > 0 ? run.request.draw_offset() : run.request.step_offset()) +
+      step;
   MU_ASSIGN_OR_RETURN(const float rate_scale, RateScaleOf(run, step));
   const pb::FunctionProto& graph = inputs.function->graph;
   access_.Begin(&run, step, inputs.function->read_only, rate_scale,
                 graph.has_staleness() ? &graph.staleness() : nullptr);
   std::vector<Tensor> returns;
   const StepInputs step_inputs = {batch, inputs.args, index_.load(std::memory_order_relaxed),
-                                  job_step};
+                                  draw_step};
   const absl::Status status = inputs.function->executor.RunStep(step_inputs, access_, &returns);
   MU_RETURN_IF_ERROR(status);
   result->set_repeated(access_.repeated());

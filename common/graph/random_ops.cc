@@ -43,7 +43,8 @@ void RegisterRandomOps(OpTable& table) {
                      "They are a function of seed (the job's and the function's), of index (which "
                      "random op of its "
                      "graph it is), of the step's number in the job, of the slice of its batch "
-                     "(micro_batches) and of the element. So a step "
+                     "(micro_batches) and of the element. Steps of functions that change nothing "
+                     "are numbered by themselves. So a step "
                      "that runs again, "
                      "on any worker, draws the same.");
   table.Add(Random(MakeOp("dropout", 1, 1, InferDropout, {Required("rate", AttrKind::kFloat)})),

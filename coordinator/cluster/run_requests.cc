@@ -80,6 +80,7 @@ void RunRequests::Append(const Run& run, std::string* message) {
   request.set_steps(run.start.steps);
   request.set_run(run.start.run.value());
   request.set_step_offset(run.step_offset);
+  request.set_draw_offset(run.draw_offset);
   request.set_view(run.view.value());
   request.set_round(run.start.round);
   request.set_most_contributions(run.most_contributions);

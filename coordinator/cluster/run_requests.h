@@ -24,7 +24,7 @@ class RunRequests {
     pb::RequestContext context;
     Fingerprint fingerprint;
     ViewId view = {};  // whose values it reads; 0: the current ones
-    uint64_t step_offset = 0;
+    uint64_t step_offset = 0, draw_offset = 0;
     uint32_t most_contributions = 0;                           // of its round
     std::shared_ptr<const std::vector<pb::TensorProto>> args;  // null: none
     std::vector<BatchRange> batches;

@@ -74,6 +74,7 @@ void Runtime::Do(action::Start& a) {
                           .fingerprint = function.work.fingerprint,
                           .view = function.work.view,
                           .step_offset = function.work.step_offset,
+                          .draw_offset = function.work.draw_offset,
                           .most_contributions = core_.queue().rounds().most(),
                           .args = function.work.args,
                           .batches = function.batches,

@@ -202,7 +202,8 @@ bool FunctionQueue::Bind(Function& function, WorkerId worker) {
   function.bound = true;
   CountUnbound(function.work, false);
   function.work.step_offset = taken_steps_;
-  if (function.work.trains) taken_steps_ += function.steps;
+  if (!function.work.trains) function.work.draw_offset = kFirstReadingDraw + reading_steps_;
+  (function.work.trains ? taken_steps_ : reading_steps_) += function.steps;
   return true;
 }
 

@@ -405,7 +405,7 @@ class FunctionQueue {
   FunctionId next_id_{1};
   FunctionId next_in_groups_ = kFirstInGroups;
   RunId next_run_{1};
-  uint64_t taken_steps_ = 0;
+  uint64_t taken_steps_ = 0, reading_steps_ = 0;  // bound ones that change state, and others
   // Of all functions, of which thousands may run, only those that wait are looked at to dispatch.
   std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
   std::set<FunctionId> queued_;               // of training, those that do not run

@@ -24,6 +24,10 @@ struct Assignment {
   std::vector<int64_t> rows = {};  // that `value` has; of a variable none: it has all
 };
 
+// Steps that change no state draw as steps from here, which no job reaches: a call draws other
+// numbers than the one before it, and what trains the same ones whatever is read meanwhile.
+inline constexpr uint64_t kFirstReadingDraw = uint64_t{1} << 62;
+
 struct FunctionWork {
   Fingerprint fingerprint;
   std::string name;  // as its user calls it, for messages
@@ -33,6 +37,9 @@ struct FunctionWork {
   // Steps that change state and that were bound before it, for learning-rate schedules. Set when it
   // is bound.
   uint64_t step_offset = 0;
+  // Of one that changes no state, once it is bound: its first step draws its random numbers as this
+  // step of the job. 0: step_offset says so.
+  uint64_t draw_offset = 0;
   GroupId group;         // 0: training
   ViewId view;           // whose values it reads; set by the core. 0: the current ones
   bool trains = false;   // it changes variables or tables; only in training

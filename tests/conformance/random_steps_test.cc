@@ -16,6 +16,7 @@ class RandomSteps : public ::testing::Test {
     std::unique_ptr<MemoryCluster> cluster;
     Variable sum;
     Function step;
+    Function read;  // changes nothing
   };
 
   // Each step returns a random number, which is also the gradient of `sum`.
@@ -31,13 +32,20 @@ class RandomSteps : public ::testing::Test {
       f.Minimize(job.sum * draw);
       f.Return("draw", draw);
     }));
+    MU_ASSIGN_OR_RETURN(job.read, c.DefineFunction("read", [&](FunctionBuilder& f) {
+      f.Return("draw", RandomUniform(job.sum, 1, 2));
+    }));
     return job;
   }
 
   static std::vector<float> Run(Job& job, const std::vector<uint32_t>& packs) {
+    return Run(job, job.step, packs);
+  }
+  static std::vector<float> Run(Job& job, const Function& function,
+                                const std::vector<uint32_t>& packs) {
     std::vector<RemoteValue> values;
     for (const uint32_t steps : packs)
-      values.push_back(job.cluster->coordinator().Schedule(job.step, {.steps = steps}));
+      values.push_back(job.cluster->coordinator().Schedule(function, {.steps = steps}));
     MU_EXPECT_OK(job.cluster->coordinator().Join());
     std::vector<float> draws;
     for (const RemoteValue& value : values) {
@@ -63,6 +71,28 @@ TEST_F(RandomSteps, AreThoseOfTheirPlacesInTheJob) {
   }
   MU_ASSERT_OK_AND_ASSIGN(Job two, Start(2));
   EXPECT_EQ(Run(two, {1, 1, 1, 1, 2}), draws);
+}
+
+// Dropout that stays on in predictions would else drop the same units in each call.
+TEST_F(RandomSteps, OfWhatOnlyReadsAreOthersEachTime) {
+  MU_ASSERT_OK_AND_ASSIGN(Job one, Start(1));
+  const std::vector<float> draws = Run(one, one.read, {1, 1, 1});
+  ASSERT_EQ(draws.size(), 3u);
+  for (size_t i = 0; i < draws.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) EXPECT_NE(draws[i], draws[j]);
+  }
+  for (const std::vector<uint32_t>& packs :
+       std::vector<std::vector<uint32_t>>{{3}, {2, 1}, {1, 2}}) {
+    MU_ASSERT_OK_AND_ASSIGN(Job two, Start(2));
+    EXPECT_EQ(Run(two, two.read, packs), draws);
+  }
+  // Training draws the same, whatever is read meanwhile.
+  const std::vector<float> trained = Run(one, {2});
+  MU_ASSERT_OK_AND_ASSIGN(Job undisturbed, Start(1));
+  EXPECT_EQ(Run(undisturbed, {1, 1}), trained);
+  const std::vector<float> later = Run(one, one.read, {1});
+  ASSERT_EQ(later.size(), 1u);
+  for (const float draw : draws) EXPECT_NE(draw, later[0]);
 }
 
 TEST_F(RandomSteps, AreTheSameAfterARestore) {

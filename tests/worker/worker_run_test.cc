@@ -123,6 +123,15 @@ TEST_F(WorkerRunTest, RandomNumbersAreThoseOfAStepsPlaceInTheJob) {
   MU_ASSERT_OK(other.Configure());
   MU_ASSERT_OK(other.InstallFunction(function));
   EXPECT_EQ(draws(other, 1, 40, 0, 3), once);
+  // Where it is given, another place to draw by.
+  auto request = cluster_.MakeRun(3, function, 2);
+  request.set_step_offset(7);
+  request.set_draw_offset(41);
+  auto run = cluster_.Start(request);
+  MU_ASSERT_OK(run->Wait());
+  ASSERT_EQ(run->steps().size(), 2u);
+  EXPECT_EQ(ValueOf<float>(run->steps()[0], 0), once[1]);
+  EXPECT_EQ(ValueOf<float>(run->steps()[1], 0), once[2]);
 }
 
 TEST_F(WorkerRunTest, StepsBeyondTheDataDoNothing) {

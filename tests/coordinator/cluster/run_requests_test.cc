@@ -31,6 +31,7 @@ RunRequests::Run RandomRun(SplitMix& random) {
   run.context.set_generation(random.Next());
   run.fingerprint = Fingerprint(random.Next());
   run.step_offset = random.Next();
+  run.draw_offset = random.Next();
   run.view = ViewId(random.Next());
   if (random.Below(2) == 0) {
     auto args = std::make_shared<std::vector<pb::TensorProto>>(2);
@@ -85,6 +86,7 @@ TEST(RunRequests, SayWhatTheRunIs) {
     EXPECT_EQ(read.steps(), run.start.steps);
     EXPECT_EQ(read.run(), run.start.run.value());
     EXPECT_EQ(read.step_offset(), run.step_offset);
+    EXPECT_EQ(read.draw_offset(), run.draw_offset);
     EXPECT_EQ(read.view(), run.view.value());
     EXPECT_EQ(read.args_size(), run.args == nullptr ? 0 : 2);
     ASSERT_EQ(read.batches_size(), static_cast<int>(run.batches.size()));

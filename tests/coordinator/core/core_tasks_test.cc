@@ -420,5 +420,30 @@ TEST(CoreTasks, StepsAreCountedWhenTheyAreBoundNotWhenTheyWait) {
   EXPECT_EQ(d.core.queue().Find(FunctionId(2))->work.step_offset, 4u);
 }
 
+// It draws other numbers each time, and the steps of training stay where they are.
+TEST(FunctionQueueSteps, WhatOnlyReadsIsCountedByItself) {
+  FunctionQueue queue(9, [](uint64_t, WorkerId, uint32_t) { return std::vector<BatchRange>(); });
+  queue.WorkerReady(WorkerId(0), 1);
+  std::vector<FunctionId> ids;
+  for (const bool trains : {true, false, false, true, false})
+    ids.push_back(queue.Schedule({.steps = 3, .trains = trains}));
+  std::vector<FunctionId> completed;
+  const std::vector<StartRun> starts = queue.Dispatch(&completed);
+  ASSERT_EQ(starts.size(), ids.size());
+  std::vector<uint64_t> steps, draws;
+  for (const FunctionId id : ids) {
+    steps.push_back(queue.Find(id)->work.step_offset);
+    draws.push_back(queue.Find(id)->work.draw_offset);
+  }
+  constexpr uint64_t kFirst = kFirstReadingDraw;
+  EXPECT_EQ(steps, std::vector<uint64_t>({0, 3, 3, 3, 6}));
+  EXPECT_EQ(draws, std::vector<uint64_t>({0, kFirst, kFirst + 3, 0, kFirst + 6}));
+  EXPECT_EQ(queue.taken_steps(), 6u);
+  // It draws the same wherever it runs again.
+  EXPECT_EQ(queue.RunEnded(ids[1], starts[1].run), FunctionQueue::Ended::kRequeued);
+  ASSERT_EQ(queue.Dispatch(&completed).size(), 1u);
+  EXPECT_EQ(queue.Find(ids[1])->work.draw_offset, kFirst);
+}
+
 }  // namespace
 }  // namespace mu
