@@ -15,7 +15,8 @@ namespace mu {
 namespace {
 
 absl::StatusOr<UniqueFd> InMemory(const std::string& path, absl::string_view contents) {
-  UniqueFd fd(memfd_create(path.c_str(), MFD_CLOEXEC));
+  // The name is for /proc alone, and may have no more than 249 bytes; a path may have any number.
+  UniqueFd fd(memfd_create("muster-inline-file", MFD_CLOEXEC));
   if (!fd.valid()) return ErrorOfDevice(ErrnoToStatus(errno, "make a file in memory for", path));
   while (!contents.empty()) {
     const ssize_t n = write(fd.get(), contents.data(), contents.size());

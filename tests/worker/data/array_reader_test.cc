@@ -241,6 +241,18 @@ TEST_F(ArrayReaderTest, FilesThatCameWithTheDataset) {
   }
 }
 
+// Their paths hold names of columns, which may be long.
+TEST_F(ArrayReaderTest, FilesWithLongPathsThatCameWithTheDataset) {
+  const std::string path = "memory:" + std::string(293, 'i');
+  pb::DatasetProto dataset = Idx({path}, {});
+  pb::InlineFileProto* file = dataset.add_inline_files();
+  file->set_path(path);
+  file->set_contents(Images(2));
+  MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(Reader(dataset).get()));
+  EXPECT_THAT(Values<float>(data->MakeBatch(0), "image"),
+              ElementsAre(0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5));
+}
+
 TEST_F(ArrayReaderTest, Mnist) {
   const char* root = std::getenv("MUSTER_DATA");
   const std::string folder = JoinPath(root != nullptr ? root : "", "mnist");
