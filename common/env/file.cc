@@ -111,6 +111,12 @@ bool DirectoryExists(const std::string& path) {
   return info.ok() && info->directory;
 }
 
+bool IsFileAt(int fd, const std::string& path) {
+  struct stat opened = {}, named = {};
+  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
+         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
+}
+
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoToStatus(errno, "open", path);

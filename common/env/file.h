@@ -30,6 +30,7 @@ absl::StatusOr<FileInfo> GetFileInfo(const std::string& path);
 absl::StatusOr<uint64_t> FileSize(const std::string& path);
 bool FileExists(const std::string& path);  // a file, a directory or anything else
 bool DirectoryExists(const std::string& path);
+bool IsFileAt(int fd, const std::string& path);  // whether `path` (still) names the open file
 
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 

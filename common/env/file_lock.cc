@@ -16,13 +16,6 @@ namespace {
 
 bool Lock(int fd) { return flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; }
 
-// Whether `path` still names the open file.
-bool IsFileAt(int fd, const std::string& path) {
-  struct stat opened = {}, named = {};
-  return fstat(fd, &opened) == 0 && stat(path.c_str(), &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
-}
-
 absl::Status WriteOwner(int fd, const std::string& owner, const std::string& path) {
   const bool written = ftruncate(fd, 0) == 0 && pwrite(fd, owner.data(), owner.size(), 0) ==
                                                     static_cast<ssize_t>(owner.size());

@@ -35,13 +35,28 @@ bool IsOurs(absl::string_view name) {
          absl::StrContains(name, kTemporary);
 }
 
-absl::StatusOr<UniqueFd> OpenLock(const std::string& path, int operation) {
-  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd.valid()) return ErrnoToStatus(errno, "open", path);
-  while (flock(fd.get(), operation) != 0) {
-    if (errno != EINTR) return ErrnoToStatus(errno, "lock", path);
+// Opens a file of ours, which is made if there is none. The last user of another process, or
+// somebody who cleans up, may remove the directory at any moment; then it is made again.
+absl::StatusOr<UniqueFd> OpenOrCreate(const std::string& path, int flags = 0) {
+  constexpr int kMostTries = 10;
+  for (int tries = 1;; ++tries) {
+    MU_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
+    UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | flags, 0644));
+    if (fd.valid()) return fd;
+    const int error = errno;
+    if (error != ENOENT || tries == kMostTries) return ErrnoToStatus(error, "open", path);
   }
-  return fd;
+}
+
+absl::StatusOr<UniqueFd> OpenLock(const std::string& path, int operation) {
+  while (true) {
+    MU_ASSIGN_OR_RETURN(UniqueFd fd, OpenOrCreate(path));
+    while (flock(fd.get(), operation) != 0) {
+      if (errno != EINTR) return ErrnoToStatus(errno, "lock", path);
+    }
+    // Who removed it between the two calls left a file that nobody else will lock.
+    if (IsFileAt(fd.get(), path)) return fd;
+  }
 }
 
 // The copy, if it is there and as long as it was when it was made (a crash of the machine may have
@@ -67,8 +82,16 @@ FileCache::FileCache(std::string directory, uint64_t capacity_bytes)
 
 FileCache::~FileCache() {
   MutexLock lock(&mutex_);
-  // Whoever gets the lock for itself alone is the last user.
-  if (!lock_.valid() || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (!lock_.valid()) return;
+  // Whoever gets the lock for itself alone is the last user. It is opened again, since a file that
+  // has lost its name tells nothing of the other users.
+  const std::string path = JoinPath(directory_, kDirectoryLock);
+  lock_.Reset();
+  lock_.Reset(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock_.valid() || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 ||
+      !IsFileAt(lock_.get(), path)) {
+    return;
+  }
   const absl::StatusOr<std::vector<std::string>> names = ListDirectory(directory_);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
@@ -79,9 +102,10 @@ FileCache::~FileCache() {
 
 absl::Status FileCache::Prepare() {
   MutexLock lock(&mutex_);
-  if (lock_.valid()) return absl::OkStatus();
-  MU_RETURN_IF_ERROR(MakeDirectories(directory_));
-  MU_ASSIGN_OR_RETURN(lock_, OpenLock(JoinPath(directory_, kDirectoryLock), LOCK_SH));
+  const std::string path = JoinPath(directory_, kDirectoryLock);
+  // Somebody may have removed it. Then those who come later do not see that the directory is used.
+  if (lock_.valid() && IsFileAt(lock_.get(), path)) return absl::OkStatus();
+  MU_ASSIGN_OR_RETURN(lock_, OpenLock(path, LOCK_SH));
   return absl::OkStatus();
 }
 
@@ -103,8 +127,6 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   const std::string lock_path = absl::StrCat(stem, kLockEnding);
   MU_RETURN_IF_ERROR(ErrorOfDevice(Prepare()));
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
-  // Somebody may have removed it.
-  MU_RETURN_IF_ERROR(ErrorOfDevice(MakeDirectories(directory_)));
   ++waiting_;
   absl::StatusOr<UniqueFd> locked = OpenLock(lock_path, LOCK_EX);
   --waiting_;
@@ -116,8 +138,9 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   RemoveUnfinished(stem);
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = absl::StrCat(stem, kTemporary, getpid(), ".", counter.fetch_add(1));
-  UniqueFd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!fd.valid()) return ErrorOfDevice(ErrnoToStatus(errno, "create", temporary));
+  absl::StatusOr<UniqueFd> created = OpenOrCreate(temporary, O_EXCL);
+  if (!created.ok()) return ErrorOfDevice(created.status());
+  UniqueFd fd = *std::move(created);
   absl::StatusOr<uint64_t> length = Unpack(path, temporary, fd.get(), sink);
   if (!length.ok()) {
     unlink(temporary.c_str());
@@ -127,11 +150,15 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   if (ftruncate(lock.get(), 0) != 0) status = ErrnoToStatus(errno, "cut", lock_path);
   if (status.ok()) status = WriteAll(lock.get(), absl::StrCat(*length), lock_path);
   if (status.ok()) status = RenameFile(temporary, copy);
-  if (!status.ok()) {
+  // Somebody may have removed the copy while it was made, or the directory. It is open and whole
+  // all the same; who opens it next makes another one.
+  const bool removed = absl::IsNotFound(status);
+  if (!status.ok() && !removed) {
     unlink(temporary.c_str());
     return ErrorOfDevice(status);
   }
   if (fed != nullptr) *fed = sink != nullptr;
+  if (removed) return fd;
   MU_RETURN_IF_ERROR(ErrorOfDevice(MakeRoom(*length, BaseName(copy), path)));
   return fd;
 }
@@ -174,8 +201,10 @@ absl::Status FileCache::MakeRoom(uint64_t bytes, absl::string_view keep, absl::s
   };
   std::vector<Copy> copies;
   uint64_t total = bytes;
-  MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory_));
-  for (const std::string& name : names) {
+  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(directory_);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();  // somebody removed it, and all
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
     if (name == keep || !absl::EndsWith(name, kCopyEnding)) continue;
     const std::string copy = JoinPath(directory_, name);
     const absl::StatusOr<FileInfo> info = GetFileInfo(copy);

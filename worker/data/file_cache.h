@@ -20,7 +20,7 @@ class ChunkSink;
 // then renamed), one process unpacks a file while the others wait, and the least recently used
 // copies of all of them make room. (What is being unpacked at the same moment does not see each
 // other; the bound holds again when it is done.) A copy that somebody removes is made again; one
-// that is open stays readable. Copies are known by path, size and time of change.
+// that is open, or being made, stays readable. Copies are known by path, size and time of change.
 //
 // The directory may hold other files: only ours (*.unpacked and their locks) are counted or
 // removed. The last user that ends removes them, and the directory if it is then empty.
@@ -63,7 +63,8 @@ class FileCache {
   Mutex mutex_;
   mutable std::atomic<uint64_t> chunks_{0};  // unpacked so far
   std::atomic<int> waiting_{0};              // for another's copy
-  UniqueFd lock_ ABSL_GUARDED_BY(mutex_);    // shared lock on the directory while in use
+  // Shared lock on the directory while in use; on a file that has its name, once Prepare is OK.
+  UniqueFd lock_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mu

@@ -1,16 +1,22 @@
 #include "worker/data/file_cache.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <functional>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "common/base/error_kind.h"
+#include "tests/testing/wait.h"
 #include "tests/worker/data/data_test_util.h"
+#include "worker/data/data_file.h"
 #include "worker/data/file_index.h"
 
 namespace mu {
@@ -29,6 +35,31 @@ class Counter final : public ChunkSink {
   }
   size_t bytes = 0;
 };
+
+// Removes something after the first chunk.
+class Cleaner final : public ChunkSink {
+ public:
+  explicit Cleaner(std::function<void()> clean) : clean_(std::move(clean)) {}
+  absl::Status Write(absl::string_view chunk) override {
+    if (bytes == 0) clean_();
+    bytes += chunk.size();
+    return absl::OkStatus();
+  }
+  size_t bytes = 0;
+
+ private:
+  const std::function<void()> clean_;
+};
+
+// How often this process has the file open.
+int TimesOpen(const std::string& path) {
+  int times = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    times += std::filesystem::equivalent(entry.path(), path, gone) ? 1 : 0;
+  }
+  return times;
+}
 
 class FileCacheTest : public DataTest {
  protected:
@@ -156,6 +187,69 @@ TEST_F(FileCacheTest, AnOpenCopyStaysReadable) {
   MU_ASSERT_OK(RemoveTree(Path("cache")));
   EXPECT_TRUE(ReadFd(fd.get()) == text);
   EXPECT_TRUE(Use(cache_.get(), path, text));  // and is made again for others
+}
+
+// As who cleans /tmp does.
+TEST_F(FileCacheTest, AFileIsReadThoughItsCopyIsRemovedWhileItIsMade) {
+  const std::string text(2'500'000, 'x');  // several chunks
+  const std::string path = Write("f.gz", text);
+  for (const bool folder_too : {false, true}) {
+    SCOPED_TRACE(folder_too);
+    Cleaner cleaner([&] {
+      for (const std::string& name : Names()) {
+        if (absl::StrContains(name, ".unpacked"))
+          MU_EXPECT_OK(RemoveFile(JoinPath(Path("cache"), name)));
+      }
+      if (folder_too) MU_EXPECT_OK(RemoveTree(Path("cache")));
+    });
+    bool fed = false;
+    MU_ASSERT_OK_AND_ASSIGN(const UniqueFd fd,
+                            cache_->Open(path, GetFileInfo(path).value(), &cleaner, &fed));
+    EXPECT_TRUE(fed);
+    EXPECT_EQ(cleaner.bytes, text.size());
+    EXPECT_EQ(SizeOfOpen(fd.get(), path).value(), text.size());
+    EXPECT_TRUE(ReadFd(fd.get()) == text.substr(0, 200'000));
+  }
+  Counter counter;
+  for (const bool unpacks : {true, false}) {
+    bool fed = false;
+    MU_EXPECT_OK(cache_->Open(path, GetFileInfo(path).value(), &counter, &fed).status());
+    EXPECT_EQ(fed, unpacks) << "it is made again, once";
+  }
+}
+
+// Who begins while the last user ends gets the lock on a file that has lost its name.
+TEST_F(FileCacheTest, WhoBeginsWhileTheLastOneEndsIsSeenByOthers) {
+  const std::string path = Write("f.gz", "text");
+  const std::string lock = Path("cache/.users.unpacked.lock");
+  MU_ASSERT_OK(MakeDirectories(Path("cache")));
+  UniqueFd last(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  ASSERT_EQ(flock(last.get(), LOCK_EX), 0);
+  std::thread begins([&] { EXPECT_TRUE(Use(cache_.get(), path, "text")); });
+  mu::testing::WaitWhile([&] { return TimesOpen(lock) < 2; });
+  MU_ASSERT_OK(RemoveFile(lock));
+  last.Reset();
+  begins.join();
+  EXPECT_TRUE(FileExists(lock));
+  auto other = std::make_unique<FileCache>(Path("cache"), 1 << 20);
+  EXPECT_FALSE(Use(other.get(), path, "text"));
+  other.reset();
+  EXPECT_FALSE(Use(cache_.get(), path, "text")) << "the other one was not the last";
+}
+
+TEST_F(FileCacheTest, ALockThatIsRemovedIsTakenAgain) {
+  const std::string path = Write("f.gz", "text");
+  EXPECT_TRUE(Use(cache_.get(), path, "text"));
+  MU_ASSERT_OK(RemoveFile(Path("cache/.users.unpacked.lock")));
+  EXPECT_FALSE(Use(cache_.get(), path, "text"));
+  auto other = std::make_unique<FileCache>(Path("cache"), 1 << 20);
+  EXPECT_FALSE(Use(other.get(), path, "text"));
+  other.reset();
+  EXPECT_FALSE(Use(cache_.get(), path, "text")) << "the other one was not the last";
+  // The last one clears up though its lock is gone.
+  MU_ASSERT_OK(RemoveFile(Path("cache/.users.unpacked.lock")));
+  cache_.reset();
+  EXPECT_FALSE(FileExists(Path("cache")));
 }
 
 TEST_F(FileCacheTest, RefusesWhatDoesNotFit) {
