@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/base/steady_now.h"
 #include "common/env/compression.h"
 #include "worker/data/file_index.h"
 #include "worker/data/input_errors.h"
@@ -48,16 +50,43 @@ absl::StatusOr<UniqueFd> OpenOrCreate(const std::string& path, int flags = 0) {
   }
 }
 
-absl::StatusOr<UniqueFd> OpenLock(const std::string& path, int operation) {
+// Of the file at this path, which is open; `held`: locked too.
+struct LockFile {
+  UniqueFd fd;
+  bool held = false;
+};
+
+// Asks again for as long as `wait`, which makes a pause, says that somebody else's lock is worth
+// waiting for: who holds it may be stopped, and never end.
+absl::StatusOr<LockFile> OpenLock(const std::string& path, int operation,
+                                  const std::function<bool()>& wait) {
+  LockFile lock;
   while (true) {
-    MU_ASSIGN_OR_RETURN(UniqueFd fd, OpenOrCreate(path));
-    while (flock(fd.get(), operation) != 0) {
-      if (errno != EINTR) return ErrnoToStatus(errno, "lock", path);
+    if (!lock.fd.valid() || !IsFileAt(lock.fd.get(), path)) {
+      MU_ASSIGN_OR_RETURN(lock.fd, OpenOrCreate(path));
     }
-    // Who removed it between the two calls left a file that nobody else will lock.
-    if (IsFileAt(fd.get(), path)) return fd;
+    lock.held = flock(lock.fd.get(), operation | LOCK_NB) == 0;
+    if (!lock.held && errno != EWOULDBLOCK && errno != EINTR)
+      return ErrnoToStatus(errno, "lock", path);
+    // Who removed it between the calls left a file that nobody else will lock.
+    if (lock.held ? IsFileAt(lock.fd.get(), path) : !wait()) return lock;
   }
 }
+
+// Pauses between two looks at what other processes do, which they do not announce: short ones
+// first.
+class Pauses {
+ public:
+  absl::Duration Next() {
+    const absl::Duration pause = next_;
+    next_ = std::min(2 * next_, kLongest);
+    return pause;
+  }
+
+ private:
+  static constexpr absl::Duration kLongest = absl::Milliseconds(200);
+  absl::Duration next_ = absl::Milliseconds(1);
+};
 
 // The copy, if it is there and as long as it was when it was made (a crash of the machine may have
 // cut it).
@@ -77,8 +106,8 @@ UniqueFd OpenCopy(const std::string& copy, const std::string& lock) {
 
 }  // namespace
 
-FileCache::FileCache(std::string directory, uint64_t capacity_bytes)
-    : directory_(std::move(directory)), capacity_bytes_(capacity_bytes) {}
+FileCache::FileCache(std::string directory, uint64_t capacity_bytes, absl::Duration patience)
+    : directory_(std::move(directory)), capacity_bytes_(capacity_bytes), patience_(patience) {}
 
 FileCache::~FileCache() {
   MutexLock lock(&mutex_);
@@ -105,8 +134,21 @@ absl::Status FileCache::Prepare() {
   const std::string path = JoinPath(directory_, kDirectoryLock);
   // Somebody may have removed it. Then those who come later do not see that the directory is used.
   if (lock_.valid() && IsFileAt(lock_.get(), path)) return absl::OkStatus();
-  MU_ASSIGN_OR_RETURN(lock_, OpenLock(path, LOCK_SH));
+  // The last user of another process has it alone while it clears up. If it is stopped there, this
+  // one begins without the lock: what is removed later is made again.
+  Pauses pauses;
+  const absl::Time end = SteadyNow() + patience_;
+  MU_ASSIGN_OR_RETURN(LockFile users, OpenLock(path, LOCK_SH, [&] {
+                        Pause(pauses.Next());
+                        return SteadyNow() < end;
+                      }));
+  lock_ = std::move(users.fd);
   return absl::OkStatus();
+}
+
+void FileCache::Pause(absl::Duration time) {
+  MutexLock lock(&pause_mutex_);
+  opened_.WaitFor(&pause_mutex_, time);
 }
 
 std::string FileCache::CopyOf(const std::string& path, const FileInfo& source) const {
@@ -121,21 +163,41 @@ std::string FileCache::CopyOf(const std::string& path, const FileInfo& source) c
 
 absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo& source,
                                          ChunkSink* sink, bool* fed) {
+  absl::StatusOr<UniqueFd> copy = OpenOrMake(path, source, sink, fed);
+  opened_.SignalAll();  // threads that wait for its lock
+  return copy;
+}
+
+absl::StatusOr<UniqueFd> FileCache::OpenOrMake(const std::string& path, const FileInfo& source,
+                                               ChunkSink* sink, bool* fed) {
   if (fed != nullptr) *fed = false;
   const std::string stem = CopyOf(path, source);
   const std::string copy = absl::StrCat(stem, kCopyEnding);
   const std::string lock_path = absl::StrCat(stem, kLockEnding);
   MU_RETURN_IF_ERROR(ErrorOfDevice(Prepare()));
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
-  ++waiting_;
-  absl::StatusOr<UniqueFd> locked = OpenLock(lock_path, LOCK_EX);
-  --waiting_;
-  if (!locked.ok()) return ErrorOfDevice(locked.status());
-  const UniqueFd lock = *std::move(locked);
+  // Whoever unpacks the file gets on as long as his unfinished copy grows.
+  Pauses pauses;
+  uint64_t unfinished = UnfinishedBytes(stem);
+  absl::Time grown = SteadyNow();
+  absl::StatusOr<LockFile> opened = OpenLock(lock_path, LOCK_EX, [&] {
+    Pause(pauses.Next());
+    if (OpenCopy(copy, lock_path).valid()) return false;
+    if (const uint64_t now = UnfinishedBytes(stem); now != unfinished) {
+      unfinished = now;
+      grown = SteadyNow();
+      chunks_.fetch_add(1, std::memory_order_relaxed);
+    }
+    return SteadyNow() - grown < patience_;
+  });
+  if (!opened.ok()) return ErrorOfDevice(opened.status());
+  const LockFile lock = *std::move(opened);
   // Another thread or process may have made it while this one waited for the lock.
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
 
-  RemoveUnfinished(stem);
+  // Without the lock, others may be at it too: each makes a copy of his own, and the last one that
+  // is renamed stays.
+  if (lock.held) RemoveUnfinished(stem);
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = absl::StrCat(stem, kTemporary, getpid(), ".", counter.fetch_add(1));
   absl::StatusOr<UniqueFd> created = OpenOrCreate(temporary, O_EXCL);
@@ -147,8 +209,8 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
     return length.status();
   }
   absl::Status status;
-  if (ftruncate(lock.get(), 0) != 0) status = ErrnoToStatus(errno, "cut", lock_path);
-  if (status.ok()) status = WriteAll(lock.get(), absl::StrCat(*length), lock_path);
+  if (ftruncate(lock.fd.get(), 0) != 0) status = ErrnoToStatus(errno, "cut", lock_path);
+  if (status.ok()) status = WriteAll(lock.fd.get(), absl::StrCat(*length), lock_path);
   if (status.ok()) status = RenameFile(temporary, copy);
   // Somebody may have removed the copy while it was made, or the directory. It is open and whole
   // all the same; who opens it next makes another one.
@@ -163,13 +225,25 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   return fd;
 }
 
-void FileCache::RemoveUnfinished(const std::string& stem) {
+std::vector<std::string> FileCache::Unfinished(const std::string& stem) const {
   const std::string begin = absl::StrCat(BaseName(stem), kTemporary);
+  std::vector<std::string> paths;
   const auto names = ListDirectory(directory_);
-  if (!names.ok()) return;
+  if (!names.ok()) return paths;
   for (const std::string& name : *names) {
-    if (absl::StartsWith(name, begin)) RemoveFile(JoinPath(directory_, name)).IgnoreError();
+    if (absl::StartsWith(name, begin)) paths.push_back(JoinPath(directory_, name));
   }
+  return paths;
+}
+
+uint64_t FileCache::UnfinishedBytes(const std::string& stem) const {
+  uint64_t bytes = 0;
+  for (const std::string& path : Unfinished(stem)) bytes += FileSize(path).value_or(0);
+  return bytes;
+}
+
+void FileCache::RemoveUnfinished(const std::string& stem) const {
+  for (const std::string& path : Unfinished(stem)) RemoveFile(path).IgnoreError();
 }
 
 absl::StatusOr<uint64_t> FileCache::Unpack(const std::string& path, const std::string& temporary,

@@ -81,6 +81,28 @@ class FileCacheTest : public DataTest {
     EXPECT_EQ(counter.bytes, fed ? contents.size() : 0);
     return fed;
   }
+  static UniqueFd Locked(const std::string& lock) {
+    UniqueFd fd(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+    EXPECT_EQ(flock(fd.get(), LOCK_EX), 0) << lock;
+    return fd;
+  }
+  // Somebody else who unpacks this file, as far as the cache sees him.
+  struct Unfinished {
+    UniqueFd lock;
+    std::string copy;
+  };
+  Unfinished Begin(const std::string& path) {
+    EXPECT_TRUE(Use(cache_.get(), path, "text"));
+    Unfinished begun;
+    for (const std::string& name : Names()) {
+      if (!absl::EndsWith(name, ".unpacked")) continue;
+      const std::string copy = JoinPath(Path("cache"), name);
+      MU_EXPECT_OK(RemoveFile(copy));
+      begun.lock = Locked(copy + ".lock");
+      begun.copy = copy + ".tmp.1.0";
+    }
+    return begun;
+  }
   std::vector<std::string> Names() const {
     return ListDirectory(Path("cache")).value_or(std::vector<std::string>());
   }
@@ -143,6 +165,48 @@ TEST_F(FileCacheTest, RemovesWhatAKilledOneLeft) {
   EXPECT_EQ(unfinished(), 1);
   EXPECT_TRUE(Use(cache_.get(), path, "text"));
   EXPECT_EQ(unfinished(), 0);
+}
+
+// As one that was stopped, or whose disk hangs.
+TEST_F(FileCacheTest, WhoHoldsTheLockAndDoesNothingIsNotWaitedFor) {
+  const std::string path = Write("f.gz", "text");
+  const Unfinished stopped = Begin(path);
+  MU_ASSERT_OK(AppendToFile(stopped.copy, "te"));
+  FileCache other(Path("cache"), 1 << 20, absl::Milliseconds(300));
+  const uint64_t moves = other.moves();
+  EXPECT_TRUE(Use(&other, path, "text"));
+  EXPECT_EQ(other.moves(), moves + 1) << "of its own chunk: to wait is no move";
+  EXPECT_EQ(ReadFile(stopped.copy).value(), "te") << "it may still go on with it";
+  EXPECT_FALSE(Use(cache_.get(), path, "text")) << "nobody else waits";
+}
+
+TEST_F(FileCacheTest, WhoGetsOnIsWaitedFor) {
+  const std::string path = Write("f.gz", "text");
+  Unfinished other = Begin(path);
+  const uint64_t moves = cache_->moves();
+  std::atomic<bool> ended{false};
+  std::thread waits([&] {
+    EXPECT_TRUE(Use(cache_.get(), path, "text"));
+    ended = true;
+  });
+  EXPECT_TRUE(mu::testing::Eventually([&] {
+    MU_EXPECT_OK(AppendToFile(other.copy, "x"));
+    return cache_->moves() >= moves + 3;
+  })) << "what it waits for gets on";
+  EXPECT_FALSE(ended);
+  other.lock.Reset();  // it was killed
+  waits.join();
+  EXPECT_FALSE(FileExists(other.copy));
+}
+
+// As if the last user had been stopped while it clears up.
+TEST_F(FileCacheTest, WhoClearsUpIsNotWaitedForWithoutEnd) {
+  MU_ASSERT_OK(MakeDirectories(Path("cache")));
+  UniqueFd last = Locked(Path("cache/.users.unpacked.lock"));
+  const std::string path = Write("f.gz", "text");
+  auto other = std::make_unique<FileCache>(Path("cache"), 1 << 20, absl::Milliseconds(100));
+  EXPECT_TRUE(Use(other.get(), path, "text"));
+  EXPECT_FALSE(Use(other.get(), path, "text"));
 }
 
 TEST_F(FileCacheTest, KnowsFilesBySizeAndTime) {
@@ -223,8 +287,7 @@ TEST_F(FileCacheTest, WhoBeginsWhileTheLastOneEndsIsSeenByOthers) {
   const std::string path = Write("f.gz", "text");
   const std::string lock = Path("cache/.users.unpacked.lock");
   MU_ASSERT_OK(MakeDirectories(Path("cache")));
-  UniqueFd last(open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  ASSERT_EQ(flock(last.get(), LOCK_EX), 0);
+  UniqueFd last = Locked(lock);
   std::thread begins([&] { EXPECT_TRUE(Use(cache_.get(), path, "text")); });
   mu::testing::WaitWhile([&] { return TimesOpen(lock) < 2; });
   MU_ASSERT_OK(RemoveFile(lock));
