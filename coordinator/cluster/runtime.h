@@ -300,6 +300,7 @@ class Runtime {
   // Files that workers look through for a caller.
   struct Scan {
     std::shared_ptr<const pb::DatasetProto> dataset;
+    std::set<std::shared_ptr<WorkerLink>> installed;            // that have the dataset
     std::vector<std::pair<uint32_t, pb::ScanFileReply>> found;  // and not taken by the caller yet
     std::map<uint64_t, std::shared_ptr<ClientCall>> calls;      // under way, by their numbers
     uint64_t last_call = 0;

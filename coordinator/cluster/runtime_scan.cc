@@ -54,18 +54,27 @@ void Runtime::CallForScan(const action::ScanFiles& part, const std::shared_ptr<W
 }
 
 void Runtime::Do(action::ScanFiles& a) {
+  const std::shared_ptr<WorkerLink> link = links_.at(a.worker);
+  // A dataset of many files is large, and a worker is given the next file with each answer: it is
+  // sent the dataset once.
+  if (scans_.at(a.scan)->installed.contains(link)) {
+    for (const uint32_t file : a.files) ScanFile(a, link, file);
+    return;
+  }
   pb::InstallDatasetRequest request;
   *request.mutable_context() = ContextNow();
   *request.mutable_dataset() = *scans_.at(a.scan)->dataset;
   CallForScan<pb::InstallDatasetReply>(
-      a, links_.at(a.worker), "/muster.Worker/InstallDataset", request, options_.timeout,
-      [this, a, link = links_.at(a.worker)](absl::StatusOr<pb::InstallDatasetReply>& reply) {
+      a, link, "/muster.Worker/InstallDataset", request, options_.timeout,
+      [this, a, link](absl::StatusOr<pb::InstallDatasetReply>& reply) {
         loop_.AssertHeld();
-        if (!scans_.contains(a.scan)) return;
+        const auto it = scans_.find(a.scan);
+        if (it == scans_.end()) return;
         if (!reply.ok()) {
           return Step(event::Scanned{a.scan, a.worker, link->member.incarnation, a.files,
                                      /*installed=*/false, CallError::Of(reply.status())});
         }
+        it->second->installed.insert(link);
         for (const uint32_t file : a.files) ScanFile(a, link, file);
       });
 }
@@ -89,12 +98,15 @@ void Runtime::ScanFile(const action::ScanFiles& part, const std::shared_ptr<Work
                              pb::ERROR_MACHINE, pb::ROLE_WORKER);
           }
         }
+        CallError error = CallError::Of(reply.status());
+        // The file is asked for again, of this worker or another one.
+        if (error.kind == pb::ERROR_NOT_INSTALLED) it->second->installed.erase(link);
         scanned_ = reply.ok() ? &*reply : nullptr;
         Step(event::Scanned{.scan = scan,
                             .worker = link->id,
                             .incarnation = link->member.incarnation,
                             .files = {file},
-                            .error = CallError::Of(reply.status())});
+                            .error = std::move(error)});
         scanned_ = nullptr;
       });
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -43,6 +44,16 @@ class PlayedWorker {
           ++installed;
           return pb::InstallFunctionReply();
         }));
+    Add("InstallDataset", &methods, TypedHandler<pb::InstallDatasetRequest>([this](const auto&) {
+          ++datasets_installed;
+          return absl::StatusOr<pb::InstallDatasetReply>(pb::InstallDatasetReply());
+        }));
+    Add("ScanFile", &methods,
+        TypedHandler<pb::ScanFileRequest>(
+            [this](const pb::ScanFileRequest& r) -> absl::StatusOr<pb::ScanFileReply> {
+              if (scanning != nullptr) MU_RETURN_IF_ERROR(scanning(r.file()));
+              return pb::ScanFileReply();
+            }));
     Add("Configure", &methods, TypedHandler<pb::ConfigureWorkerRequest>([](const auto&) {
           return absl::StatusOr<pb::ConfigureWorkerReply>(pb::ConfigureWorkerReply());
         }));
@@ -119,7 +130,9 @@ class PlayedWorker {
   }
   void Die() { server_->Shutdown(); }
 
-  std::atomic<int> installed{0}, refused{0};
+  std::atomic<int> installed{0}, refused{0}, datasets_installed{0};
+  // What ends a look at a file; null, OK: it has no records. Set before a scan.
+  std::function<absl::Status(uint32_t file)> scanning;
   std::atomic<uint64_t> cancelled_below{0};
   Mutex mutex;
   CondVar changed;
