@@ -15,11 +15,11 @@ namespace {
 
 // Everything that may change how a file is read, and more: a needless look is better than a wrong
 // place.
-std::string ReadingOf(pb::DatasetProto dataset) {
+uint64_t HashOfReading(pb::DatasetProto dataset) {
   dataset.clear_id();
   dataset.clear_name();
   dataset.clear_files();
-  return dataset.SerializeAsString();
+  return HashString(dataset.SerializeAsString());
 }
 
 pb::FileStampProto StampOf(const FileInfo& info) {
@@ -41,15 +41,15 @@ std::string HeaderOf(const std::string& file, const pb::FileStampProto& stamp,
 
 }  // namespace
 
-std::string LayoutStore::PathOf(const pb::DatasetProto& dataset, const std::string& file) const {
-  const uint64_t key = HashCombine(HashString(ReadingOf(dataset)), HashString(file));
+std::string LayoutStore::PathOf(uint64_t reading, const std::string& file) const {
+  const uint64_t key = HashCombine(reading, HashString(file));
   return absl::StrCat(folder_, "/", absl::Hex(key, absl::kZeroPad16));
 }
 
-std::optional<pb::FileLayoutProto> LayoutStore::Find(const pb::DatasetProto& dataset,
+std::optional<pb::FileLayoutProto> LayoutStore::Find(uint64_t reading,
                                                      const std::string& file) const {
   const auto info = GetFileInfo(file);
-  const auto stored = ReadFile(PathOf(dataset, file));
+  const auto stored = ReadFile(PathOf(reading, file));
   if (!info.ok() || !stored.ok()) return std::nullopt;
   const size_t end = stored->find('\n');
   if (end == std::string::npos) return std::nullopt;
@@ -62,7 +62,7 @@ std::optional<pb::FileLayoutProto> LayoutStore::Find(const pb::DatasetProto& dat
   return found;
 }
 
-absl::Status LayoutStore::Keep(const pb::DatasetProto& dataset, const std::string& file,
+absl::Status LayoutStore::Keep(uint64_t reading, const std::string& file,
                                const pb::ScanFileReply& reply) const {
   // Another file than the worker's: what changes there would not be noticed here.
   const auto info = GetFileInfo(file);
@@ -72,7 +72,7 @@ absl::Status LayoutStore::Keep(const pb::DatasetProto& dataset, const std::strin
   }
   MU_RETURN_IF_ERROR(MakeDirectories(folder_));
   const std::string layout = reply.layout().SerializeAsString();
-  const std::string path = PathOf(dataset, file), part = absl::StrCat(path, ".", ::getpid());
+  const std::string path = PathOf(reading, file), part = absl::StrCat(path, ".", ::getpid());
   MU_RETURN_IF_ERROR(RemoveTree(part));
   // Not synced: what a crash of the machine damages is looked for again.
   absl::Status kept = AppendToFile(part, HeaderOf(file, reply.stamp(), layout) + layout);
@@ -85,8 +85,10 @@ absl::StatusOr<std::vector<pb::FileLayoutProto>> LayoutStore::Complete(
     const pb::DatasetProto& dataset, const Scan& scan) const {
   std::vector<pb::FileLayoutProto> layouts(dataset.files_size());
   std::vector<size_t> unknown;
+  // Once: it goes through the whole data set, which may have many files.
+  const uint64_t reading = folder_.empty() ? 0 : HashOfReading(dataset);
   for (int i = 0; i < dataset.files_size(); ++i) {
-    auto known = folder_.empty() ? std::nullopt : Find(dataset, dataset.files(i));
+    auto known = folder_.empty() ? std::nullopt : Find(reading, dataset.files(i));
     if (known.has_value()) {
       layouts[i] = *std::move(known);
     } else {
@@ -101,7 +103,7 @@ absl::StatusOr<std::vector<pb::FileLayoutProto>> LayoutStore::Complete(
   absl::Status kept;
   MU_RETURN_IF_ERROR(scan(unknown, [&](size_t file, pb::ScanFileReply reply) {
     if (!folder_.empty() && kept.ok())
-      kept = Keep(dataset, dataset.files(static_cast<int>(file)), reply);
+      kept = Keep(reading, dataset.files(static_cast<int>(file)), reply);
     layouts[file] = std::move(*reply.mutable_layout());
   }));
   if (!kept.ok()) {

@@ -7,6 +7,7 @@
 // or sees otherwise than the worker that looked through it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -34,10 +35,10 @@ class LayoutStore {
                                                             const Scan& scan) const;
 
  private:
-  std::string PathOf(const pb::DatasetProto& dataset, const std::string& file) const;
-  std::optional<pb::FileLayoutProto> Find(const pb::DatasetProto& dataset,
-                                          const std::string& file) const;
-  absl::Status Keep(const pb::DatasetProto& dataset, const std::string& file,
+  // `reading`: the hash of what tells how the data set reads its files.
+  std::string PathOf(uint64_t reading, const std::string& file) const;
+  std::optional<pb::FileLayoutProto> Find(uint64_t reading, const std::string& file) const;
+  absl::Status Keep(uint64_t reading, const std::string& file,
                     const pb::ScanFileReply& reply) const;
 
   const std::string folder_;

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
 #include "common/env/file.h"
 #include "tests/testing/matchers.h"
 
@@ -84,6 +85,21 @@ TEST_F(LayoutStoreTest, FilesAreLookedThroughOnce) {
   MU_ASSERT_OK(WriteFileAtomic(Path("c.csv"), "c"));
   dataset_.add_files(Path("c.csv"));
   EXPECT_THAT(Scanned(Folder()), ElementsAre(2));
+}
+
+// A later version finds what an earlier one has kept.
+TEST_F(LayoutStoreTest, TheNameOfWhatIsKeptTellsTheReadingAndTheFile) {
+  Scanned(Folder());
+  pb::DatasetProto reading = dataset_;
+  reading.clear_name();
+  reading.clear_files();
+  std::vector<std::string> names;
+  for (const std::string& file : dataset_.files()) {
+    const uint64_t key = HashCombine(HashString(reading.SerializeAsString()), HashString(file));
+    names.push_back(absl::StrCat(absl::Hex(key, absl::kZeroPad16)));
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const auto kept, ListDirectory(Folder()));
+  EXPECT_THAT(kept, UnorderedElementsAreArray(names));
 }
 
 TEST_F(LayoutStoreTest, WithoutAFolderNothingIsKept) {
