@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/status/status.h"
@@ -18,6 +19,8 @@
 
 namespace mu {
 namespace {
+
+using SharedFormat = std::shared_ptr<const RecordFormat>;
 
 constexpr size_t kShownBadRecords = 3;
 // So many records tell what a file holds: of a dataset that skips bad ones, the first may be those.
@@ -131,10 +134,12 @@ class BinaryLabels {
 // What reading stops at, before `most` records or the end.
 enum class Until { kNothing, kPositive, kVaried };
 
-absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                  uint64_t most, Until until, const std::vector<std::string>& binary,
-                  FirstRecords* result) {
-  MU_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordFormat> format, MakeRecordFormat(dataset));
+absl::Status Read(const pb::DatasetProto& dataset, SharedFormat format,
+                  absl::Span<const std::string> paths, uint64_t most, Until until,
+                  const std::vector<std::string>& binary, FirstRecords* result) {
+  if (format == nullptr) {
+    MU_ASSIGN_OR_RETURN(format, MakeRecordFormat(dataset));
+  }
   MU_RETURN_IF_ERROR(CheckIsText(dataset, paths[0]));
   FileRecords records(format);
   MU_RETURN_IF_ERROR(records.Open(paths, &result->problems));
@@ -182,10 +187,11 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
   return broken;
 }
 
-FirstRecords ReadFile(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                      uint64_t most, Until until, const std::vector<std::string>& binary) {
+FirstRecords ReadFile(const pb::DatasetProto& dataset, SharedFormat format,
+                      absl::Span<const std::string> paths, uint64_t most, Until until,
+                      const std::vector<std::string>& binary) {
   FirstRecords result;
-  const absl::Status status = Read(dataset, paths, most, until, binary, &result);
+  const absl::Status status = Read(dataset, std::move(format), paths, most, until, binary, &result);
   if (!status.ok()) result.problems.emplace_back(status.message());
   // Files may hold any bytes, messages may not.
   for (std::string& problem : result.problems) problem = Printable(problem);
@@ -195,18 +201,21 @@ FirstRecords ReadFile(const pb::DatasetProto& dataset, absl::Span<const std::str
 }  // namespace
 
 FirstRecords ReadFirstRecords(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                              uint64_t most, const std::vector<std::string>& binary) {
-  return ReadFile(dataset, paths, most, Until::kNothing, binary);
+                              uint64_t most, const std::vector<std::string>& binary,
+                              SharedFormat format) {
+  return ReadFile(dataset, std::move(format), paths, most, Until::kNothing, binary);
 }
 
-FirstRecords ReadUntilPositive(const pb::DatasetProto& dataset,
-                               absl::Span<const std::string> paths) {
-  return ReadFile(dataset, paths, std::numeric_limits<uint64_t>::max(), Until::kPositive, {});
+FirstRecords ReadUntilPositive(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
+                               SharedFormat format) {
+  return ReadFile(dataset, std::move(format), paths, std::numeric_limits<uint64_t>::max(),
+                  Until::kPositive, {});
 }
 
 FirstRecords ReadUntilVaried(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                             const std::vector<std::string>& binary) {
-  return ReadFile(dataset, paths, std::numeric_limits<uint64_t>::max(), Until::kVaried, binary);
+                             const std::vector<std::string>& binary, SharedFormat format) {
+  return ReadFile(dataset, std::move(format), paths, std::numeric_limits<uint64_t>::max(),
+                  Until::kVaried, binary);
 }
 
 }  // namespace mu

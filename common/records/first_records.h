@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/types/span.h"
 #include "common/records/first_values.h"
 #include "common/records/label_texts.h"
+#include "common/records/record_format.h"
 #include "proto/dataset.pb.h"
 
 namespace mu {
@@ -55,18 +57,22 @@ struct FirstRecords {
 // dataset's format must have passed CheckFormat(); its list of files is not looked at. Bad records
 // are problems if the dataset fails by them; if it skips them, only a file none of whose first
 // `most` records, at least 100, is good. `binary`: the columns that the model takes as labels of
-// two classes.
+// two classes. `format`: the dataset's, of MakeRecordFormat, for those who look at many files,
+// since to make one takes time where there is a vocabulary; null: it is made here.
 FirstRecords ReadFirstRecords(const muster::DatasetProto& dataset,
                               absl::Span<const std::string> paths, uint64_t most,
-                              const std::vector<std::string>& binary = {});
+                              const std::vector<std::string>& binary = {},
+                              std::shared_ptr<const RecordFormat> format = nullptr);
 
 // The same, but reads on until each column that has `positive` texts has had one, or to the end.
 FirstRecords ReadUntilPositive(const muster::DatasetProto& dataset,
-                               absl::Span<const std::string> paths);
+                               absl::Span<const std::string> paths,
+                               std::shared_ptr<const RecordFormat> format = nullptr);
 
 // The same, until each of the columns `binary` has had two values.
 FirstRecords ReadUntilVaried(const muster::DatasetProto& dataset,
                              absl::Span<const std::string> paths,
-                             const std::vector<std::string>& binary);
+                             const std::vector<std::string>& binary,
+                             std::shared_ptr<const RecordFormat> format = nullptr);
 
 }  // namespace mu

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -42,13 +43,14 @@ bool IsOneClass(const LabelRange& range) {
 // until there are two, or to the end. Nothing, where some file cannot be read from here. `labels`:
 // those of text.
 std::vector<std::string> LabelsOfOneClass(const pb::DatasetProto& dataset,
+                                          const std::shared_ptr<const RecordFormat>& format,
                                           const std::vector<std::string>& binary,
                                           const std::map<std::string, LabelTexts::Found>& labels) {
   std::map<std::string, LabelRange> ranges;
   for (int i = 0; i < dataset.files_size(); ++i) {
     const std::vector<std::string> parts = PartsOfFile(dataset, i);
     if (!AllReadable(parts)) return {};
-    const FirstRecords read = ReadUntilVaried(dataset, parts, binary);
+    const FirstRecords read = ReadUntilVaried(dataset, parts, binary, format);
     if (!read.problems.empty()) return {};
     for (const auto& [name, range] : read.binary) ranges[name].Add(range);
     if (absl::c_none_of(ranges, [](const auto& label) { return IsOneClass(label.second); }))
@@ -102,8 +104,9 @@ void CheckFields(const pb::DatasetProto& dataset, const CheckedLabels& checked,
 
 NonePositive LookForPositives(const pb::DatasetProto& dataset) {
   pb::DatasetProto expanded = dataset;
-  if (!ReadVocabularies(&expanded).ok() || !CheckFormat(expanded).ok()) return {};
-  if (!ExpandDatasetFiles(&expanded).ok()) return {};
+  if (!ReadVocabularies(&expanded).ok()) return {};
+  const auto format = MakeRecordFormat(expanded);
+  if (!format.ok() || !ExpandDatasetFiles(&expanded).ok()) return {};
   NonePositive result;
   result.all = true;
   std::map<std::string, LabelTexts::Found> labels;
@@ -113,7 +116,7 @@ NonePositive LookForPositives(const pb::DatasetProto& dataset) {
       result.all = false;
       continue;
     }
-    const FirstRecords read = ReadUntilPositive(expanded, parts);
+    const FirstRecords read = ReadUntilPositive(expanded, parts, *format);
     result.all = result.all && read.problems.empty();
     Add(read.labels, &labels);
     if (!absl::c_any_of(labels, [](const auto& label) { return label.second.positives == 0; }))
@@ -131,9 +134,11 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
                                     const CheckedLabels& checked, std::vector<std::string>* notes) {
   std::vector<std::string> problems;
   pb::DatasetProto expanded = dataset;
-  absl::Status sound = ReadVocabularies(&expanded);
-  if (sound.ok()) sound = CheckFormat(expanded);
+  const absl::Status sound = ReadVocabularies(&expanded);
   if (!sound.ok()) return {std::string(sound.message())};
+  // What all files share, as a vocabulary, is made once.
+  const auto format = MakeRecordFormat(expanded);
+  if (!format.ok()) return {std::string(format.status().message())};
   // Files that are not there are told of elsewhere.
   if (absl::c_any_of(dataset.companions(), [&](const pb::CompanionFilesProto& companion) {
         return companion.files().empty() || dataset.files().empty();
@@ -157,8 +162,8 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
       unseen = true;
       continue;
     }
-    FirstRecords first =
-        ReadFirstRecords(expanded, parts, i < kWellReadFiles ? kWellRead : 1, checked.binary);
+    FirstRecords first = ReadFirstRecords(expanded, parts, i < kWellReadFiles ? kWellRead : 1,
+                                          checked.binary, *format);
     records += first.records;
     good += first.good;
     if (none_good.empty()) none_good = first.none_good;
@@ -187,7 +192,7 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
   }
   if (problems.empty() &&
       absl::c_any_of(ranges, [](const auto& label) { return IsOneClass(label.second); })) {
-    for (std::string& one : LabelsOfOneClass(expanded, checked.binary, labels)) {
+    for (std::string& one : LabelsOfOneClass(expanded, *format, checked.binary, labels)) {
       if (checked.trains) {
         problems.push_back(std::move(one));
       } else if (notes != nullptr) {

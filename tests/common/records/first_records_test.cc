@@ -69,6 +69,30 @@ TEST_F(FirstRecordsTest, AGoodFileHasNoProblem) {
   }
 }
 
+TEST_F(FirstRecordsTest, FilesOfOneDatasetShareAFormat) {
+  const std::shared_ptr<const RecordFormat> format = MakeRecordFormat(csv_).value();
+  for (const auto& [name, rows] : {std::pair("a.csv", "user,rating\n1,2.5\n"),
+                                   std::pair("b.csv", "rating,user\n2.5,1\n0.5,2\n")}) {
+    const std::string path = Write(name, rows);
+    for (const auto& given : {format, std::shared_ptr<const RecordFormat>()}) {
+      const FirstRecords first = ReadFirstRecords(csv_, {path}, kMost, {"rating"}, given);
+      EXPECT_THAT(first.problems, IsEmpty());
+      EXPECT_GT(first.good, 0u);
+      EXPECT_EQ(first.binary.at("rating").most, 2.5f);
+      EXPECT_THAT(ReadUntilPositive(csv_, {path}, given).problems, IsEmpty());
+      EXPECT_EQ(ReadUntilVaried(csv_, {path}, {"rating"}, given).records, first.records);
+    }
+  }
+  // It is used: that of another dataset asks for another column.
+  pb::DatasetProto two = csv_;
+  AddColumn("item", pb::CsvColumnProto::ID);
+  const std::shared_ptr<const RecordFormat> other = MakeRecordFormat(csv_).value();
+  const std::string path = Write("c.csv", "user,rating\n1,2.5\n");
+  EXPECT_THAT(First(two, path, kMost).problems, IsEmpty());
+  EXPECT_THAT(ReadFirstRecords(two, {path}, kMost, {}, other).problems,
+              ElementsAre(HasSubstr("item")));
+}
+
 TEST_F(FirstRecordsTest, EachColumnThatTheHeaderLacks) {
   AddColumn("item", pb::CsvColumnProto::ID);
   const std::string path = Write("a.csv", "\nusr,movieId,rating\n1,2,3\n");
