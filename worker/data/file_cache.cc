@@ -199,8 +199,12 @@ absl::StatusOr<UniqueFd> FileCache::OpenOrMake(const std::string& path, const Fi
   // is renamed stays.
   if (lock.held) RemoveUnfinished(stem);
   static std::atomic<uint64_t> counter{0};
-  const std::string temporary = absl::StrCat(stem, kTemporary, getpid(), ".", counter.fetch_add(1));
-  absl::StatusOr<UniqueFd> created = OpenOrCreate(temporary, O_EXCL);
+  std::string temporary;
+  absl::StatusOr<UniqueFd> created;
+  do {  // in another container, another process may have the same pid
+    temporary = absl::StrCat(stem, kTemporary, getpid(), ".", counter.fetch_add(1));
+    created = OpenOrCreate(temporary, O_EXCL);
+  } while (absl::IsAlreadyExists(created.status()));
   if (!created.ok()) return ErrorOfDevice(created.status());
   UniqueFd fd = *std::move(created);
   absl::StatusOr<uint64_t> length = Unpack(path, temporary, fd.get(), sink);

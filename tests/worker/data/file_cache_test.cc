@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "common/base/error_kind.h"
 #include "tests/testing/wait.h"
 #include "tests/worker/data/data_test_util.h"
@@ -178,6 +179,21 @@ TEST_F(FileCacheTest, WhoHoldsTheLockAndDoesNothingIsNotWaitedFor) {
   EXPECT_EQ(other.moves(), moves + 1) << "of its own chunk: to wait is no move";
   EXPECT_EQ(ReadFile(stopped.copy).value(), "te") << "it may still go on with it";
   EXPECT_FALSE(Use(cache_.get(), path, "text")) << "nobody else waits";
+}
+
+// Containers that share a cache have pids of their own.
+TEST_F(FileCacheTest, AnotherOneMayHaveTheSamePid) {
+  const std::string path = Write("f.gz", "text");
+  const Unfinished stopped = Begin(path);
+  const absl::string_view names = absl::StripSuffix(stopped.copy, "1.0");
+  const auto name_of = [&](int i) { return absl::StrCat(names, getpid(), ".", i); };
+  for (int i = 0; i < 1000; ++i) {
+    const UniqueFd made(open(name_of(i).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+    ASSERT_TRUE(made.valid());
+  }
+  FileCache other(Path("cache"), 1 << 20, absl::Milliseconds(100));
+  EXPECT_TRUE(Use(&other, path, "text"));
+  for (int i = 0; i < 1000; ++i) EXPECT_TRUE(FileExists(name_of(i))) << i;
 }
 
 TEST_F(FileCacheTest, WhoGetsOnIsWaitedFor) {
