@@ -13,8 +13,8 @@ namespace {
 // Rows asked for ahead of their use: covers the latency of memory at a few nanoseconds per row.
 constexpr size_t kPrefetchDistance = 12;
 constexpr size_t kPrefetchMost = 64;
-// Rows, existing or not, that one look at a partition passes: pushes wait meanwhile.
-constexpr uint64_t kScanMost = uint64_t{1} << 26;
+// Blocks with rows that one look at a partition passes: pushes wait meanwhile.
+constexpr uint64_t kScanBlocks = 2048;
 
 inline void CopyRow(float* out, const float* row, size_t dim) {
   // The common sizes with a length that the compiler knows.
@@ -68,9 +68,12 @@ absl::StatusOr<std::unique_ptr<TablePartition>> TablePartition::Create(
   // CheckTable has bounded both, and their product.
   const uint64_t row_bytes = definition->stride * sizeof(float);
   MU_ASSIGN_OR_RETURN(result->memory_, ZeroMemory::Allocate(result->capacity_ * row_bytes));
-  MU_ASSIGN_OR_RETURN(result->bitmap_, ZeroMemory::Allocate((result->capacity_ + 63) / 64 * 8));
+  MU_ASSIGN_OR_RETURN(result->bitmap_, ZeroMemory::Allocate(result->words() * sizeof(uint64_t)));
+  const uint64_t blocks = (result->words() + kBlockWords - 1) / kBlockWords;
+  MU_ASSIGN_OR_RETURN(result->blocks_, ZeroMemory::Allocate((blocks + 63) / 64 * sizeof(uint64_t)));
   result->rows_ = reinterpret_cast<float*>(result->memory_.data());
   result->exists_ = reinterpret_cast<uint64_t*>(result->bitmap_.data());
+  result->used_ = reinterpret_cast<uint64_t*>(result->blocks_.data());
   return result;
 }
 
@@ -83,9 +86,29 @@ bool TablePartition::Mark(uint64_t local) {
   uint64_t& word = exists_[local / 64];
   const uint64_t bit = uint64_t{1} << (local % 64);
   if ((word & bit) != 0) return false;
+  if (word == 0) {
+    const uint64_t block = local / 64 / kBlockWords;
+    used_[block / 64] |= uint64_t{1} << (block % 64);
+  }
   word |= bit;
   ++count_;
   return true;
+}
+
+uint64_t TablePartition::NextWord(uint64_t word) const {
+  while (word < words()) {
+    const uint64_t block = word / kBlockWords;
+    const uint64_t used = used_[block / 64] >> (block % 64);
+    if (used == 0) {
+      word = (block / 64 + 1) * 64 * kBlockWords;
+      continue;
+    }
+    const uint64_t next = block + static_cast<uint64_t>(__builtin_ctzll(used));
+    const uint64_t end = std::min(words(), (next + 1) * kBlockWords);
+    for (word = std::max(word, next * kBlockWords); word < end; ++word)
+      if (exists_[word] != 0) return word;
+  }
+  return words();
 }
 
 void TablePartition::CreateRow(int64_t id, uint64_t local) {
@@ -162,18 +185,24 @@ bool TablePartition::Scan(uint64_t* position, size_t most, std::vector<int64_t>*
   const TableDefinition& table = *definition_;
   const size_t before = ids->size();
   MutexLock lock(&mutex_);
-  const uint64_t begin = std::min(*position, capacity_);
-  const uint64_t end = std::min(capacity_, begin + kScanMost);
-  uint64_t local = begin;
-  for (; local < end && ids->size() - before < most; ++local) {
-    if (local % 64 == 0 && exists_[local / 64] == 0) {
-      local += 63;  // 64 rows that do not exist
-      continue;
+  uint64_t local = std::min(*position, capacity_);
+  uint64_t blocks = 0;
+  uint64_t last_block = 0;
+  while (ids->size() - before < most) {
+    const uint64_t word = NextWord(local / 64);
+    local = std::max(local, word * 64);
+    if (local >= capacity_) break;
+    if (blocks == 0 || word / kBlockWords != last_block) {
+      if (++blocks > kScanBlocks) break;
+      last_block = word / kBlockWords;
     }
-    if (!Exists(local)) continue;
-    ids->push_back(static_cast<int64_t>(local * table.proto.partitions() + partition_));
-    const float* const row = rows_ + local * table.stride;
-    values->insert(values->end(), row, row + table.dim);
+    const uint64_t end = std::min(capacity_, (word + 1) * 64);
+    for (; local < end && ids->size() - before < most; ++local) {
+      if (!Exists(local)) continue;
+      ids->push_back(static_cast<int64_t>(local * table.proto.partitions() + partition_));
+      const float* const row = rows_ + local * table.stride;
+      values->insert(values->end(), row, row + table.dim);
+    }
   }
   load_.Read((ids->size() - before) * (sizeof(int64_t) + table.dim * sizeof(float)));
   *position = std::min(local, capacity_);
@@ -204,7 +233,7 @@ std::vector<int64_t> TablePartition::Ids() const {
   std::vector<int64_t> ids;
   MutexLock lock(&mutex_);
   ids.reserve(count_);
-  for (uint64_t word = 0; word < (capacity_ + 63) / 64; ++word) {
+  for (uint64_t word = NextWord(0); word < words(); word = NextWord(word + 1)) {
     for (uint64_t bits = exists_[word]; bits != 0; bits &= bits - 1) {
       const uint64_t local = word * 64 + static_cast<uint64_t>(__builtin_ctzll(bits));
       ids.push_back(static_cast<int64_t>(local * definition_->proto.partitions() + partition_));

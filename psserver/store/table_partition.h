@@ -1,5 +1,6 @@
 // One partition of an embedding table: a directly indexed array of rows [value | slots] and a
-// bitmap of those that exist. Memory is taken as rows are touched.
+// bitmap of those that exist, with another one above it, of its pages that are not empty: a table
+// may have a trillion rows, of which few exist. Memory is taken as rows are touched.
 //
 // Thread safe: one thread at a time works in a partition, under its mutex. Ids are global; the
 // caller has checked that they belong here (Holds).
@@ -113,12 +114,18 @@ class TablePartition {
   TablePartition(std::shared_ptr<const TableDefinition> definition, uint32_t partition)
       : definition_(std::move(definition)), partition_(partition) {}
 
+  static constexpr uint64_t kBlockWords = 512;  // 32,768 rows: a page of the bitmap
+
   float* Row(int64_t id) const { return rows_ + definition_->LocalRow(id) * definition_->stride; }
   bool Exists(uint64_t local) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return (exists_[local / 64] >> (local % 64)) & 1;
   }
   // Marks the row; true if it was not there before.
   bool Mark(uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t words() const { return (capacity_ + 63) / 64; }  // of exists_
+  // The first word of exists_ from `word` on that has a row; words() if there is none. Reads
+  // no page of exists_ that has never been written, and no more than two.
+  uint64_t NextWord(uint64_t word) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CreateRow(int64_t id, uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls visit(local, row) for rows of the cut from *position on until it gave `most`.
   template <typename Visit>
@@ -129,10 +136,13 @@ class TablePartition {
   const uint32_t partition_;
   ZeroMemory memory_;
   ZeroMemory bitmap_;
+  ZeroMemory blocks_;
   uint64_t capacity_ = 0;
   float* rows_ = nullptr;  // contents guarded by mutex_
   mutable Mutex mutex_;
   uint64_t* exists_ ABSL_PT_GUARDED_BY(mutex_) = nullptr;
+  // A bit for each kBlockWords words of exists_: whether they have a row.
+  uint64_t* used_ ABSL_PT_GUARDED_BY(mutex_) = nullptr;
   uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable PartitionLoad load_ ABSL_GUARDED_BY(mutex_);

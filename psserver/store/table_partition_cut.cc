@@ -1,4 +1,5 @@
 // Cuts of a table's partition: see TableCut.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -32,8 +33,10 @@ size_t TablePartition::VisitCut(uint64_t* position, size_t most, Visit visit) co
   if (cut_ == nullptr) return 0;
   size_t given = 0;
   uint64_t local = *position;
-  while (local < capacity_ && given < most) {
-    const uint64_t word = local / 64;
+  while (given < most) {
+    const uint64_t word = NextWord(local / 64);
+    local = std::max(local, word * 64);
+    if (local >= capacity_) break;
     const uint64_t touched = cut_->touched(word);
     uint64_t bits = exists_[word] >> (local % 64) << (local % 64);
     for (local = (word + 1) * 64; bits != 0; bits &= bits - 1) {
