@@ -58,8 +58,9 @@ std::vector<OptimizerKey> AdamKeys() {
           {"bias_correction",
            Range::kChoice,
            0,
-           "what t counts: steps of the job, as PyTorch's `SparseAdam` does, or steps that touched "
-           "the row, which takes another number a row",
+           "what t counts: steps of the job, as PyTorch's `SparseAdam` does, so that a row touched "
+           "late begins with steps that are several times too large; or steps that touched the "
+           "row, which takes another number a row",
            {"job", "row"}}};
 }
 

@@ -37,7 +37,7 @@ std::string UncorrectedNote(std::vector<std::string> names) {
       count > kMostNamed ? absl::StrCat(" and ", count - kMostNamed, " more") : "",
       count == 1 ? " is" : " are",
       " not taken, and the optimizer counts steps from those of the other run: the first updates "
-      "are up to three times too large there; give the optimizer `bias_correction: row` for them, "
+      "are several times too large there; give the optimizer `bias_correction: row` for them, "
       "with a rule of `parameters`");
 }
 
