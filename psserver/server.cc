@@ -132,7 +132,9 @@ absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRe
     MU_ASSIGN_OR_RETURN(may_replace, core_.BeginConfigure(request.context()));
   }
   const WorkProgress::Scope executing(&progress_);
-  const auto change = store_.Configure(request.routing(), request.index(), may_replace);
+  const auto change =
+      store_.Configure(request.routing(), request.index(), may_replace,
+                       [this](uint64_t bytes) { return CheckRoomForVariables(bytes); });
   if (!change.ok()) return Detailed(change.status());
   {
     MutexLock lock(&mutex_);

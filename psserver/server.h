@@ -88,7 +88,7 @@ class PsServer {
 
   // Adds what is new in the routing; repeats are harmless. FAILED_PRECONDITION for contradictions,
   // unless the coordinator is newer than the one before: then they replace the state, which serves
-  // after a restore.
+  // after a restore. RESOURCE_EXHAUSTED (ERROR_USER) for variables that are more than most_values.
   absl::StatusOr<muster::ConfigurePsReply> Configure(const muster::ConfigurePsRequest& request);
   // Frames in, a frame out. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests. RESOURCE_EXHAUSTED
   // (ERROR_USER: no server has more room) if it may create rows and most_values is reached.
@@ -169,6 +169,9 @@ class PsServer {
   void FreeViews();
   // Whether rows may be created.
   absl::Status CheckRoom();
+  // Whether variables may be made, with which the state will have `bytes`.
+  absl::Status CheckRoomForVariables(uint64_t bytes);
+  void OnViewsGivenUp(const char* needed_by);
   // Of a push that belongs to a synchronous round: it is checked and kept.
   void Contribute(const Buffer& frame, const muster::PushRequest& request,
                   absl::Span<const char> payload, const PushDone& done);

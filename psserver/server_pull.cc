@@ -32,13 +32,31 @@ absl::Status PsServer::CheckRoom() {
   {
     MutexLock lock(&mutex_);
     status = core_.CheckRoom(bytes_seen_, options_.most_values, &gave_up);
-    if (gave_up) changed_.SignalAll();
   }
-  if (gave_up) {
-    MU_LOG(WARN, "views of checkpoints are given up: rows need their memory (--memory_limit)");
-    FreeViews();
-  }
+  if (gave_up) OnViewsGivenUp("rows");
   return status;
+}
+
+absl::Status PsServer::CheckRoomForVariables(uint64_t bytes) {
+  if (options_.most_values == 0) return absl::OkStatus();
+  bool gave_up = false;
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    status = core_.CheckRoomForVariables(bytes, options_.most_values, &gave_up);
+  }
+  if (gave_up) OnViewsGivenUp("variables");
+  return status;
+}
+
+void PsServer::OnViewsGivenUp(const char* needed_by) {
+  {
+    MutexLock lock(&mutex_);
+    changed_.SignalAll();
+  }
+  MU_LOG(WARN, "views of checkpoints are given up: {} need their memory (--memory_limit)",
+         needed_by);
+  FreeViews();
 }
 
 void PsServer::CountPull(const pb::PullRequest& request) {

@@ -216,12 +216,14 @@ class ServerCore {
   absl::Status ViewLacksPartition(uint64_t view) const {
     return ViewLacks(view, "lacks a partition in");
   }
-  // Whether its values are kept. Asked after EndConfigure, DropView and CheckRoom.
+  // Whether its values are kept. Asked after EndConfigure, DropView and the checks of room.
   bool KeepsView(uint64_t view);
   // Before rows are created, beside `used` bytes of the state, of `most`. Training goes before
   // views: where they have the room that it needs, they are given up (*gave_up), and their loads
   // end with ReserveView's error. Without room even so: RESOURCE_EXHAUSTED (ERROR_USER).
   absl::Status CheckRoom(uint64_t used, uint64_t most, bool* gave_up);
+  // The same before variables are made, with which the state will have `bytes`.
+  absl::Status CheckRoomForVariables(uint64_t bytes, uint64_t most, bool* gave_up);
 
   // What is.
   uint32_t index() const { return admission_.index(); }
@@ -247,6 +249,8 @@ class ServerCore {
   absl::Status Gone(const ViewTable::Load& load) const;
   absl::Status Dropped(uint64_t view) const;
   absl::Status ViewLacks(uint64_t view, absl::string_view what) const;
+  // All of them, if they have more than `room` bytes. True: it has.
+  bool GiveUpViewsBeyond(uint64_t room);
 
   Admission admission_;
   PushMemory pushes_;

@@ -103,10 +103,26 @@ absl::Status ServerCore::CheckRoom(uint64_t used, uint64_t most, bool* gave_up) 
         absl::StrCat("it holds ", Megabytes(used), " of values and slots, and may hold ",
                      Megabytes(most), " (--memory_limit); train with more servers, or allow more"));
   }
-  if (views_.bytes() <= most - used) return absl::OkStatus();
-  views_.GiveUpAll();
-  *gave_up = true;
+  *gave_up = GiveUpViewsBeyond(most - used);
   return absl::OkStatus();
+}
+
+absl::Status ServerCore::CheckRoomForVariables(uint64_t bytes, uint64_t most, bool* gave_up) {
+  if (bytes > most) {
+    return admission_.Refuse(
+        absl::StatusCode::kResourceExhausted, pb::ERROR_USER,
+        absl::StrCat("with its variables it would hold ", Megabytes(bytes),
+                     " of values and slots, and may hold ", Megabytes(most),
+                     " (--memory_limit); train with more servers, or allow more"));
+  }
+  *gave_up = GiveUpViewsBeyond(most - bytes);
+  return absl::OkStatus();
+}
+
+bool ServerCore::GiveUpViewsBeyond(uint64_t room) {
+  if (views_.bytes() <= room) return false;
+  views_.GiveUpAll();
+  return true;
 }
 
 absl::Status ServerCore::DropView(const pb::RequestContext& context, uint64_t view) {

@@ -29,13 +29,36 @@ absl::StatusOr<std::unique_ptr<Partition>> CreatePartition(
                    "; start more servers, or give it fewer rows or columns"));
 }
 
+// Whether the variable or table is `there`. FAILED_PRECONDITION: as another one.
+template <typename Stored, typename Proto>
+absl::StatusOr<bool> IsHere(const Stored* there, absl::string_view kind, const Proto& proto) {
+  if (there == nullptr) return false;
+  if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) return true;
+  return Contradiction(kind, proto.name(), proto.id());
+}
+
+absl::Status CheckPlacedVariable(const pb::VariableProto& proto) {
+  MU_RETURN_IF_ERROR(CheckVariable(proto));
+  if (proto.placement_size() == proto.partition_starts_size()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("variable '", proto.name(), "' does not have one server for each partition"));
+}
+
+// Values and slots of the partitions on server `index`. CheckPlacedVariable has looked at it.
+uint64_t BytesOn(uint32_t index, const pb::VariableProto& proto) {
+  const VariableDefinition definition(proto);
+  uint64_t bytes = 0;
+  for (int p = 0; p < proto.placement_size(); ++p) {
+    if (proto.placement(p) != index) continue;
+    const uint32_t partition = static_cast<uint32_t>(p);
+    bytes += definition.BytesOf(partition) + definition.SlotBytesOf(partition);
+  }
+  return bytes;
+}
+
+// CheckPlacedVariable has looked at it.
 absl::StatusOr<std::shared_ptr<StoredVariable>> MakeVariable(const pb::VariableProto& proto,
                                                              uint32_t index) {
-  MU_RETURN_IF_ERROR(CheckVariable(proto));
-  if (proto.placement_size() != proto.partition_starts_size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variable '", proto.name(), "' does not have one server for each partition"));
-  }
   auto variable = std::make_shared<StoredVariable>();
   variable->definition = std::make_shared<const VariableDefinition>(proto);
   variable->partitions.resize(proto.placement_size());
@@ -115,27 +138,36 @@ std::shared_ptr<const StoreDirectory> Store::directory() const {
   return directory_;
 }
 
-absl::Status Store::Add(const pb::RoutingProto& routing, uint32_t index,
+absl::Status Store::Add(const pb::RoutingProto& routing, uint32_t index, const Admit& admit,
                         StoreDirectory* directory) {
+  uint64_t bytes = 0;
   for (const pb::VariableProto& proto : routing.variables()) {
-    if (const StoredVariable* there = directory->variable(proto.id()); there != nullptr) {
-      if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;
-      return Contradiction("variable", proto.name(), proto.id());
-    }
+    MU_ASSIGN_OR_RETURN(const bool here,
+                        IsHere(directory->variable(proto.id()), "variable", proto));
+    if (here) continue;
+    MU_RETURN_IF_ERROR(CheckPlacedVariable(proto));
+    bytes += BytesOn(index, proto);
+  }
+  // What contradicts may be replaced: that comes before what has no room.
+  for (const pb::TableProto& proto : routing.tables())
+    MU_RETURN_IF_ERROR(IsHere(directory->table(proto.id()), "table", proto).status());
+  if (bytes > 0 && admit != nullptr) MU_RETURN_IF_ERROR(admit(UsageOf(*directory).bytes + bytes));
+  for (const pb::VariableProto& proto : routing.variables()) {
+    MU_ASSIGN_OR_RETURN(const bool here,
+                        IsHere(directory->variable(proto.id()), "variable", proto));
+    if (here) continue;
     MU_ASSIGN_OR_RETURN(directory->variables[proto.id()], MakeVariable(proto, index));
   }
   for (const pb::TableProto& proto : routing.tables()) {
-    if (const StoredTable* there = directory->table(proto.id()); there != nullptr) {
-      if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;
-      return Contradiction("table", proto.name(), proto.id());
-    }
+    MU_ASSIGN_OR_RETURN(const bool here, IsHere(directory->table(proto.id()), "table", proto));
+    if (here) continue;
     MU_ASSIGN_OR_RETURN(directory->tables[proto.id()], MakeTable(proto, index));
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<DefinitionsChange> Store::Configure(const pb::RoutingProto& routing, uint32_t index,
-                                                   bool replace) {
+                                                   bool replace, const Admit& admit) {
   MutexLock configuring(&configure_mutex_);
   const auto before = directory();
   if (!(before->variables.empty() && before->tables.empty()) && index != index_) {
@@ -143,11 +175,11 @@ absl::StatusOr<DefinitionsChange> Store::Configure(const pb::RoutingProto& routi
         absl::StrCat("this is server ", index_, " of its job and cannot become server ", index));
   }
   auto next = std::make_shared<StoreDirectory>(*before);
-  absl::Status added = Add(routing, index, next.get());
+  absl::Status added = Add(routing, index, admit, next.get());
   const bool anew = replace && absl::IsFailedPrecondition(added);
   if (anew) {
     next = std::make_shared<StoreDirectory>();
-    added = Add(routing, index, next.get());
+    added = Add(routing, index, admit, next.get());
   }
   MU_RETURN_IF_ERROR(added);
   const bool same = next->variables == before->variables && next->tables == before->tables;

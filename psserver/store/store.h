@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,8 +66,12 @@ class Store {
   // placement, INVALID_ARGUMENT if one is no proper definition, RESOURCE_EXHAUSTED without memory.
   // `replace`: a contradiction is no error, what is here is over and everything is made anew.
   // Returns what was done. Requests under way keep what they work on alive.
+  // Variables take their memory here: before any is made, `admit` (null: nobody) is asked whether
+  // so many bytes of values and slots may be in use then, rows that exist among them. Its error is
+  // returned.
+  using Admit = std::function<absl::Status(uint64_t bytes)>;
   absl::StatusOr<DefinitionsChange> Configure(const muster::RoutingProto& routing, uint32_t index,
-                                              bool replace = false);
+                                              bool replace = false, const Admit& admit = nullptr);
 
   // Back to the initial values of all that is configured. Requests under way keep what they work on
   // alive: let none run.
@@ -76,7 +81,8 @@ class Store {
   StoreUsage Usage() const { return UsageOf(*directory()); }
 
  private:
-  absl::Status Add(const muster::RoutingProto& routing, uint32_t index, StoreDirectory* directory);
+  absl::Status Add(const muster::RoutingProto& routing, uint32_t index, const Admit& admit,
+                   StoreDirectory* directory);
 
   mutable Mutex mutex_;
   Mutex configure_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one change at a time

@@ -38,7 +38,7 @@ VariablePartition::VariablePartition(std::shared_ptr<const VariableDefinition> d
       rows_(static_cast<size_t>(definition_->RowsOf(partition))),
       elements_(definition_->ElementsOf(partition)),
       value_bytes_(definition_->BytesOf(partition)),
-      slot_bytes_(rows_ * definition_->optimizer.slot_floats() * sizeof(float)) {}
+      slot_bytes_(definition_->SlotBytesOf(partition)) {}
 
 size_t VariablePartition::PartBytes(size_t part) const {
   return part == 0 ? value_bytes_ : SlotElements(part - 1) * sizeof(float);

@@ -36,6 +36,9 @@ struct VariableDefinition {
     return RowsOf(partition) * layout.elements_per_row;
   }
   size_t BytesOf(uint32_t partition) const { return RowsOf(partition) * layout.bytes_per_row; }
+  size_t SlotBytesOf(uint32_t partition) const {  // of all slots
+    return static_cast<size_t>(RowsOf(partition)) * optimizer.slot_floats() * sizeof(float);
+  }
   size_t parts() const { return 1 + optimizer.slots().size(); }
 };
 

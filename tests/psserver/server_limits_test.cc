@@ -1,5 +1,5 @@
-// What a server does not take: optimizers that it does not know, epochs of those who only read, and
-// pulls whose replies would be too large.
+// What a server does not take: optimizers that it does not know, epochs of those who only read,
+// pulls whose replies would be too large, and variables and rows beyond its memory.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -115,6 +115,41 @@ TEST_F(PsServerLimits, RepliesThatAreTooLargeAreRefusedBeforeTheyAreBuilt) {
                                 AllOf(HasSubstr("944 bytes"), HasSubstr("1000 at most"),
                                       HasSubstr("smaller batches"))));
   EXPECT_EQ(KindOf(refused), pb::ERROR_USER);
+}
+
+TEST_F(PsServerLimits, VariablesBeyondItsMemoryAreRefusedBeforeAnyIsMade) {
+  pb::ConfigurePsRequest all;
+  *all.mutable_context() = context_;
+  *all.mutable_routing() = testing::SmallModel(1);
+  MU_ASSERT_OK(server_.Configure(all)) << "no limit";
+  MU_ASSERT_OK_AND_ASSIGN(const pb::PsStatsReply whole, server_.GetStats({}));
+  ASSERT_EQ(whole.rows(), 0u);
+
+  const auto with = [&](uint64_t most) {
+    return PsServerOptions{.clock = &clock_, .telemetry = &telemetry_, .most_values = most};
+  };
+  PsServer small(with(1 << 20));
+  const absl::Status refused = small.Configure(all).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted,
+                                AllOf(HasSubstr("would hold 1.6 MB"), HasSubstr("1.0 MB"),
+                                      HasSubstr("--memory_limit"), HasSubstr("more servers"))));
+  EXPECT_EQ(KindOf(refused), pb::ERROR_USER) << "no other server in its place has more room";
+  EXPECT_EQ(small.GetStats({})->value_bytes(), 0u);
+
+  // Those that are here count, and repeats need nothing more.
+  pb::ConfigurePsRequest first = all;
+  first.mutable_routing()->mutable_variables()->RemoveLast();
+  PsServer exact(with(whole.value_bytes()));
+  MU_EXPECT_OK(exact.Configure(first));
+  MU_EXPECT_OK(exact.Configure(all));
+  MU_EXPECT_OK(exact.Configure(all));
+  PsServer less(with(whole.value_bytes() - 1));
+  MU_EXPECT_OK(less.Configure(first));
+  MU_EXPECT_OK(less.Configure(first));
+  const uint64_t before = less.GetStats({})->value_bytes();
+  EXPECT_GT(before, 0u);
+  EXPECT_THAT(less.Configure(all), testing::HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_EQ(less.GetStats({})->value_bytes(), before) << "all or nothing";
 }
 
 TEST_F(PsServerLimits, BeyondItsMemoryNoRowsAreCreatedAndTheOthersGoOn) {

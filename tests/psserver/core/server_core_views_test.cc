@@ -167,5 +167,19 @@ TEST_F(ServerCoreViewsTest, GivesItsRoomToRows) {
   EXPECT_EQ(BeginLoad(4).step, Step::kLoad) << "where there is room again";
 }
 
+TEST_F(ServerCoreViewsTest, GivesItsRoomToVariables) {
+  LoadWhole(4);  // 100 bytes
+  bool gave_up = false;
+  const absl::Status full = core_.CheckRoomForVariables(1001, 1000, &gave_up);
+  EXPECT_THAT(full, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--memory_limit")));
+  EXPECT_EQ(KindOf(full), pb::ERROR_USER);
+  MU_EXPECT_OK(core_.CheckRoomForVariables(900, 1000, &gave_up));
+  EXPECT_FALSE(gave_up);
+  EXPECT_TRUE(core_.KeepsView(4));
+  MU_EXPECT_OK(core_.CheckRoomForVariables(1000, 1000, &gave_up)) << "exactly full";
+  EXPECT_TRUE(gave_up);
+  EXPECT_FALSE(core_.KeepsView(4));
+}
+
 }  // namespace
 }  // namespace mu
