@@ -127,10 +127,10 @@ int PsServerMain(int argc, char** argv, const MakeTransport& make_transport) {
       ->capture_default_str();
   app.add_option(
          "--memory_limit", memory.values_mb,
-         "MB of values and optimizer slots that a job may have on this server, with the "
-         "values of checkpoints that it evaluates while it trains, which go first; beyond it "
-         "training fails with an error, instead of the kernel ending the server "
-         "(default: no limit)")
+         "MB of values and optimizer slots (of tables, whole pages of 4 KB) that a job may have "
+         "on this server, with the values of checkpoints that it evaluates while it trains, which "
+         "go first; beyond it training fails with an error, instead of the kernel ending the "
+         "server (default: no limit)")
       ->check(CLI::NonNegativeNumber);
   FinishFlags(&app, "psserver");
   try {

@@ -169,8 +169,9 @@ absl::StatusOr<pb::FenceReply> PsServer::Fence(const pb::FenceRequest& request) 
 void PsServer::AddMetrics(MetricList* list) {
   const StoreUsage usage = store_.Usage();
   list->Gauge("muster_ps_rows", "Rows of tables that exist", static_cast<double>(usage.rows));
-  list->Gauge("muster_ps_value_bytes", "Values and optimizer slots in use, in bytes",
-              static_cast<double>(usage.bytes));
+  list->Gauge("muster_ps_value_bytes",
+              "Memory of values and optimizer slots in use, of tables whole pages, in bytes",
+              static_cast<double>(usage.memory));
   if (options_.most_values > 0) {
     list->Gauge("muster_ps_value_limit_bytes",
                 "Most that they and the values of views may be, in bytes",

@@ -231,7 +231,7 @@ class PsServer {
   CutCopies copies_;
   WorkProgress progress_;
   std::atomic<uint64_t> room_checks_{0};
-  std::atomic<uint64_t> bytes_seen_{0};  // at the last of the checks that counted them
+  std::atomic<uint64_t> memory_seen_{0};  // at the last of the checks that counted it
   std::atomic<uint64_t> pulls_{0};
   std::atomic<uint64_t> applied_{0};
   std::atomic<uint64_t> repeated_{0};

@@ -26,12 +26,12 @@ absl::Status PsServer::CheckRoom() {
   // Counting takes each partition's lock: now and then is enough.
   constexpr uint64_t kEvery = 16;
   if (room_checks_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0)
-    bytes_seen_ = store_.Usage().bytes;
+    memory_seen_ = store_.Usage().memory;
   bool gave_up = false;
   absl::Status status;
   {
     MutexLock lock(&mutex_);
-    status = core_.CheckRoom(bytes_seen_, options_.most_values, &gave_up);
+    status = core_.CheckRoom(memory_seen_, options_.most_values, &gave_up);
   }
   if (gave_up) OnViewsGivenUp("rows");
   return status;

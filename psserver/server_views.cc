@@ -28,7 +28,7 @@ absl::StatusOr<PsServer::View> PsServer::LoadValuesOf(const pb::LoadViewRequest&
   const WorkProgress::Scope executing(&progress_);
   const auto store = store_.directory();
   const auto reserve = [&](uint64_t bytes) -> absl::Status {
-    const uint64_t used = options_.most_values > 0 ? store_.Usage().bytes : 0;
+    const uint64_t used = options_.most_values > 0 ? store_.Usage().memory : 0;
     MutexLock lock(&mutex_);
     return core_.ReserveView(load, bytes, used, options_.most_values);
   };

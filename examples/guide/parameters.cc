@@ -22,7 +22,8 @@ absl::Status CreateOneOfEach(mu::Coordinator& c) {
                                         .partitioner = mu::FixedShards{4}}));
   // Not trained: Minimize leaves it alone, AssignAdd and Assign change it.
   MU_ASSIGN_OR_RETURN(mu::Variable mean, c.CreateVariable({.name = "mean", .trainable = false}));
-  // A trillion possible rows. Only those that training has looked up need memory.
+  // A trillion possible rows. Only those that training has looked up need memory, in pages of 4 KB:
+  // ids that lie together take less than those that hashing scatters.
   MU_ASSIGN_OR_RETURN(
       mu::EmbeddingTable pages,
       c.CreateEmbeddingTable(

@@ -151,7 +151,7 @@ absl::Status Store::Add(const pb::RoutingProto& routing, uint32_t index, const A
   // What contradicts may be replaced: that comes before what has no room.
   for (const pb::TableProto& proto : routing.tables())
     MU_RETURN_IF_ERROR(IsHere(directory->table(proto.id()), "table", proto).status());
-  if (bytes > 0 && admit != nullptr) MU_RETURN_IF_ERROR(admit(UsageOf(*directory).bytes + bytes));
+  if (bytes > 0 && admit != nullptr) MU_RETURN_IF_ERROR(admit(UsageOf(*directory).memory + bytes));
   for (const pb::VariableProto& proto : routing.variables()) {
     MU_ASSIGN_OR_RETURN(const bool here,
                         IsHere(directory->variable(proto.id()), "variable", proto));
@@ -212,11 +212,14 @@ StoreUsage UsageOf(const StoreDirectory& directory) {
       if (partition != nullptr) usage.bytes += partition->bytes();
     }
   }
+  usage.memory = usage.bytes;
   for (const auto& [id, table] : directory.tables) {
     for (const auto& partition : table->partitions) {
       if (partition == nullptr) continue;
-      usage.bytes += partition->bytes();
-      usage.rows += partition->rows();
+      const TablePartition::Usage used = partition->usage();
+      usage.bytes += used.bytes;
+      usage.memory += used.memory;
+      usage.rows += used.rows;
     }
   }
   return usage;

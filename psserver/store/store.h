@@ -49,8 +49,9 @@ struct StoreDirectory {
 };
 
 struct StoreUsage {
-  uint64_t bytes = 0;  // of values and slots in use
-  uint64_t rows = 0;   // table rows that exist
+  uint64_t bytes = 0;   // of values and slots in use
+  uint64_t memory = 0;  // that they take: of tables, whole pages
+  uint64_t rows = 0;    // table rows that exist
 };
 StoreUsage UsageOf(const StoreDirectory& directory);
 uint64_t VariableBytes(const StoreDirectory& directory);  // of their values, without slots
@@ -67,7 +68,7 @@ class Store {
   // `replace`: a contradiction is no error, what is here is over and everything is made anew.
   // Returns what was done. Requests under way keep what they work on alive.
   // Variables take their memory here: before any is made, `admit` (null: nobody) is asked whether
-  // so many bytes of values and slots may be in use then, rows that exist among them. Its error is
+  // values and slots may take so much memory then, rows that exist among them. Its error is
   // returned.
   using Admit = std::function<absl::Status(uint64_t bytes)>;
   absl::StatusOr<DefinitionsChange> Configure(const muster::RoutingProto& routing, uint32_t index,

@@ -39,6 +39,15 @@ inline void PrefetchRow(const float* row, size_t floats) {
   if (floats % 16 != 0) __builtin_prefetch(row + floats - 1);
 }
 
+// True: it was not set before.
+inline bool SetBit(uint64_t* words, uint64_t number) {
+  uint64_t& word = words[number / 64];
+  const uint64_t bit = uint64_t{1} << (number % 64);
+  if ((word & bit) != 0) return false;
+  word |= bit;
+  return true;
+}
+
 int ShiftOf(uint32_t partitions) {
   return (partitions & (partitions - 1)) == 0 ? __builtin_ctz(partitions) : -1;
 }
@@ -66,14 +75,17 @@ absl::StatusOr<std::unique_ptr<TablePartition>> TablePartition::Create(
   auto result = std::unique_ptr<TablePartition>(new TablePartition(definition, partition));
   result->capacity_ = TablePartitionRows(proto.rows(), proto.partitions(), partition);
   // CheckTable has bounded both, and their product.
-  const uint64_t row_bytes = definition->stride * sizeof(float);
-  MU_ASSIGN_OR_RETURN(result->memory_, ZeroMemory::Allocate(result->capacity_ * row_bytes));
+  const uint64_t bytes = result->capacity_ * result->row_bytes();
+  MU_ASSIGN_OR_RETURN(result->memory_, ZeroMemory::Allocate(bytes));
   MU_ASSIGN_OR_RETURN(result->bitmap_, ZeroMemory::Allocate(result->words() * sizeof(uint64_t)));
   const uint64_t blocks = (result->words() + kBlockWords - 1) / kBlockWords;
   MU_ASSIGN_OR_RETURN(result->blocks_, ZeroMemory::Allocate((blocks + 63) / 64 * sizeof(uint64_t)));
+  const uint64_t pages = (bytes + kPageBytes - 1) / kPageBytes;
+  MU_ASSIGN_OR_RETURN(result->pages_, ZeroMemory::Allocate((pages + 63) / 64 * sizeof(uint64_t)));
   result->rows_ = reinterpret_cast<float*>(result->memory_.data());
   result->exists_ = reinterpret_cast<uint64_t*>(result->bitmap_.data());
   result->used_ = reinterpret_cast<uint64_t*>(result->blocks_.data());
+  result->touched_ = reinterpret_cast<uint64_t*>(result->pages_.data());
   return result;
 }
 
@@ -83,16 +95,18 @@ void TablePartition::Prefetch(absl::Span<const int64_t> ids) const {
 }
 
 bool TablePartition::Mark(uint64_t local) {
-  uint64_t& word = exists_[local / 64];
-  const uint64_t bit = uint64_t{1} << (local % 64);
-  if ((word & bit) != 0) return false;
-  if (word == 0) {
-    const uint64_t block = local / 64 / kBlockWords;
-    used_[block / 64] |= uint64_t{1} << (block % 64);
-  }
-  word |= bit;
+  const bool first_of_word = exists_[local / 64] == 0;
+  if (!SetBit(exists_, local)) return false;
+  if (first_of_word && SetBit(used_, local / 64 / kBlockWords)) ++used_blocks_;
   ++count_;
+  CountPages(local);
   return true;
+}
+
+void TablePartition::CountPages(uint64_t local) {
+  const uint64_t last = ((local + 1) * row_bytes() - 1) / kPageBytes;
+  for (uint64_t page = local * row_bytes() / kPageBytes; page <= last; ++page)
+    if (SetBit(touched_, page)) ++touched_pages_;
 }
 
 uint64_t TablePartition::NextWord(uint64_t word) const {
@@ -207,6 +221,14 @@ bool TablePartition::Scan(uint64_t* position, size_t most, std::vector<int64_t>*
   load_.Read((ids->size() - before) * (sizeof(int64_t) + table.dim * sizeof(float)));
   *position = std::min(local, capacity_);
   return *position < capacity_;
+}
+
+TablePartition::Usage TablePartition::usage() const {
+  MutexLock lock(&mutex_);
+  // Small partitions are less than a page.
+  const uint64_t values = std::min(touched_pages_ * kPageBytes, capacity_ * row_bytes());
+  const uint64_t marks = std::min(used_blocks_ * kPageBytes, words() * sizeof(uint64_t));
+  return {count_, count_ * row_bytes(), values + marks};
 }
 
 uint64_t TablePartition::rows() const {

@@ -81,8 +81,14 @@ class TablePartition {
   bool Scan(uint64_t* position, size_t most, std::vector<int64_t>* ids,
             std::vector<float>* values) const;
 
-  uint64_t rows() const;  // that exist
-  uint64_t bytes() const { return rows() * definition_->stride * sizeof(float); }
+  struct Usage {
+    uint64_t rows = 0;    // that exist
+    uint64_t bytes = 0;   // of their values and slots
+    uint64_t memory = 0;  // of the pages in which these lie, and the marks of rows that exist
+  };
+  Usage usage() const;
+  uint64_t rows() const;
+  uint64_t bytes() const { return rows() * row_bytes(); }
 
   // Pushes that changed it since the job began.
   uint64_t updates() const;
@@ -114,7 +120,8 @@ class TablePartition {
   TablePartition(std::shared_ptr<const TableDefinition> definition, uint32_t partition)
       : definition_(std::move(definition)), partition_(partition) {}
 
-  static constexpr uint64_t kBlockWords = 512;  // 32,768 rows: a page of the bitmap
+  static constexpr uint64_t kPageBytes = 4096;  // that the kernel gives at a time
+  static constexpr uint64_t kBlockWords = kPageBytes / sizeof(uint64_t);  // 32,768 rows
 
   float* Row(int64_t id) const { return rows_ + definition_->LocalRow(id) * definition_->stride; }
   bool Exists(uint64_t local) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -122,6 +129,9 @@ class TablePartition {
   }
   // Marks the row; true if it was not there before.
   bool Mark(uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts the pages of a new row that have none yet.
+  void CountPages(uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  uint64_t row_bytes() const { return definition_->stride * sizeof(float); }
   uint64_t words() const { return (capacity_ + 63) / 64; }  // of exists_
   // The first word of exists_ from `word` on that has a row; words() if there is none. Reads
   // no page of exists_ that has never been written, and no more than two.
@@ -137,12 +147,17 @@ class TablePartition {
   ZeroMemory memory_;
   ZeroMemory bitmap_;
   ZeroMemory blocks_;
+  ZeroMemory pages_;
   uint64_t capacity_ = 0;
   float* rows_ = nullptr;  // contents guarded by mutex_
   mutable Mutex mutex_;
   uint64_t* exists_ ABSL_PT_GUARDED_BY(mutex_) = nullptr;
   // A bit for each kBlockWords words of exists_: whether they have a row.
   uint64_t* used_ ABSL_PT_GUARDED_BY(mutex_) = nullptr;
+  uint64_t used_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
+  // A bit for each page of the rows: whether one that exists lies in it.
+  uint64_t* touched_ ABSL_PT_GUARDED_BY(mutex_) = nullptr;
+  uint64_t touched_pages_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable PartitionLoad load_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <vector>
 
 #include "psserver/server.h"
 #include "tests/psserver/frames.h"
@@ -150,6 +151,32 @@ TEST_F(PsServerLimits, VariablesBeyondItsMemoryAreRefusedBeforeAnyIsMade) {
   EXPECT_GT(before, 0u);
   EXPECT_THAT(less.Configure(all), testing::HasCode(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(less.GetStats({})->value_bytes(), before) << "all or nothing";
+}
+
+// A row without neighbours takes a page.
+TEST_F(PsServerLimits, SparseRowsCountWithTheirPages) {
+  pb::ConfigurePsRequest configure;
+  *configure.mutable_context() = context_;
+  *configure.mutable_routing() = testing::SmallModel(1);
+  configure.mutable_routing()->mutable_tables(0)->set_rows(64 * 100'000);
+  MU_ASSERT_OK(server_.Configure(configure));
+  const uint64_t empty = server_.GetStats({})->value_bytes();
+  PsServer server({.clock = &clock_, .telemetry = &telemetry_, .most_values = empty + (1 << 20)});
+  MU_ASSERT_OK(server.Configure(configure));
+  // 1,000 rows of 128 bytes, the first of each 32 that share a page: 4 MB.
+  std::vector<int64_t> ids;
+  for (int64_t k = 0; k < 1000; ++k) ids.push_back(k * 32 * 64 + 3);
+  pb::PullRequest request;
+  *request.mutable_context() = context_;
+  auto* keys = request.add_tables();
+  keys->set_table(100);
+  keys->add_partitions(3);
+  keys->add_counts(1000);
+  MU_ASSERT_OK(server.Pull(Frame(request, testing::Bytes<int64_t>(ids))));
+  absl::Status refused;
+  for (int i = 0; i < 20 && refused.ok(); ++i)
+    refused = server.Pull(Frame(request, testing::Bytes<int64_t>(ids))).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--memory_limit")));
 }
 
 TEST_F(PsServerLimits, BeyondItsMemoryNoRowsAreCreatedAndTheOthersGoOn) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <utility>
 #include <vector>
@@ -27,13 +28,13 @@ constexpr int64_t kHuge = int64_t{1} << 34;
 // Pages for the few rows. Reading all of a bitmap of 2 GB takes a thousand, even if they are huge.
 constexpr int64_t kMostFaults = 400;
 
-// One partition, with rows [value | accumulator] of a float each.
-absl::StatusOr<std::unique_ptr<TablePartition>> PartitionOf(int64_t rows) {
+// One partition, with rows [value | accumulator] of `dim` floats each.
+absl::StatusOr<std::unique_ptr<TablePartition>> PartitionOf(int64_t rows, uint32_t dim = 1) {
   pb::TableProto table;
   table.set_id(1);
   table.set_name("sparse");
   table.set_rows(static_cast<uint64_t>(rows));
-  table.set_dim(1);
+  table.set_dim(dim);
   table.set_partitions(1);
   table.mutable_optimizer()->mutable_adagrad()->set_learning_rate(0.1f);
   table.mutable_optimizer()->mutable_adagrad()->set_initial_accumulator(0.5f);
@@ -159,6 +160,50 @@ TEST(SparseTableTest, FindsAllRowsAtAnyDensity) {
     EXPECT_EQ(CutColumn(partition.get(), 0, 1 + random.Below(5), /*last=*/true), values);
     partition->EndCut();
   }
+}
+
+// A page of 4 KB has 512 rows of 8 bytes; a page of marks has 32,768 rows.
+TEST(SparseTableTest, CountsPagesOfRowsAndOfTheirMarks) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto partition, PartitionOf(kHuge));
+  const float value[] = {1};
+  const auto memory_with = [&](int64_t id) {
+    partition->AssignRows({id}, value);
+    return partition->usage().memory / 4096;
+  };
+  EXPECT_EQ(partition->usage().memory, 0u);
+  EXPECT_EQ(memory_with(0), 2u);
+  EXPECT_EQ(memory_with(511), 2u);
+  EXPECT_EQ(memory_with(511), 2u) << "it is there";
+  EXPECT_EQ(memory_with(512), 3u);
+  EXPECT_EQ(memory_with(32'767), 4u);
+  EXPECT_EQ(memory_with(32'768), 6u);
+  EXPECT_EQ(memory_with(kHuge - 1), 8u);
+  const TablePartition::Usage usage = partition->usage();
+  EXPECT_EQ(usage.rows, 6u);
+  EXPECT_EQ(usage.bytes, 6u * 8);
+  EXPECT_EQ(usage.rows, partition->rows());
+  EXPECT_EQ(usage.bytes, partition->bytes());
+}
+
+TEST(SparseTableTest, CountsAllPagesOfLongRows) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto partition, PartitionOf(100'000, 300));  // rows of 2,400 bytes
+  std::set<int64_t> pages;
+  const int64_t ids[] = {0, 1, 2, 50'000, 99'999, 49'999};
+  for (const int64_t id : ids) {
+    pages.insert(id * 2400 / 4096);
+    pages.insert((id * 2400 + 2399) / 4096);
+  }
+  partition->SetColumns(ids, 0, 300, std::vector<float>(6 * 300).data());
+  const std::set<int64_t> blocks = {0, 50'000 / 32'768, 99'999 / 32'768};
+  EXPECT_EQ(partition->usage().memory, 4096 * (pages.size() + blocks.size()));
+}
+
+TEST(SparseTableTest, ATableThatIsFullTakesItsBytes) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto partition, PartitionOf(1000));
+  std::vector<int64_t> ids(1000);
+  std::iota(ids.begin(), ids.end(), 0);
+  partition->AssignRows(ids, std::vector<float>(1000).data());
+  EXPECT_EQ(partition->usage().memory, 1000u * 8 + 16 * 8) << "and 16 words of marks";
 }
 
 // So that pushes need not wait for long, a scan of many blocks ends before all of them are seen.
