@@ -121,6 +121,23 @@ TEST(DaemonOptions, AServerHoldsNoMoreRowsThanItIsTold) {
   EXPECT_EQ(c.Stats().failures.size(), 0u);
 }
 
+// No other server in its place would have more room, so nothing is tried again.
+TEST(DaemonOptions, AServerMakesNoLargerVariablesThanItIsTold) {
+  TestClusterOptions options{.workers = 1, .ps = 1};
+  options.adjust = [&](const std::string& role, int, SubprocessOptions* daemon) {
+    if (role == "psserver") daemon->args.push_back("--memory_limit=1");
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const auto cluster, TestCluster::Start(options));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const Variable large,
+                          c.CreateVariable({.name = "large", .shape = Shape({1'000'000})}));
+  EXPECT_THAT(c.Read(large).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       ::testing::AllOf(::testing::HasSubstr("parameter server 0"),
+                                        ::testing::HasSubstr("--memory_limit"))));
+  EXPECT_EQ(c.Stats().failures.size(), 0u) << "the server lives";
+}
+
 // Trains while checkpoints are written, `checkpoints` of them or until a push has waited for one,
 // and returns how many have.
 absl::StatusOr<uint64_t> PushesThatWaited(const std::string& flag, int checkpoints) {
