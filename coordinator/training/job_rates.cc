@@ -1,6 +1,7 @@
 #include "coordinator/training/job_rates.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -29,25 +30,50 @@ absl::StatusOr<Staleness> JobStaleness(const muster::StalenessOptionsProto& opti
   return staleness;
 }
 
+// Rounds of steps that no lease's end divides.
+uint64_t RoundsOfSteps(const RoundRules& rounds, uint64_t steps) {
+  return steps / rounds.replicas + (steps % rounds.replicas > 0 ? 1 : 0);
+}
+
 }  // namespace
 
-absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
-                                         uint64_t steps_of_epoch) {
+uint64_t UpdatesOf(const muster::TrainingProto& training, uint64_t steps_of_epoch) {
   uint64_t steps = steps_of_epoch * std::max<uint32_t>(1, training.epochs());
   if (training.max_steps() > 0) steps = std::min<uint64_t>(steps, training.max_steps());
-  // Learning rates go by updates, and a round is one.
-  if (const RoundRules rounds = RoundsOf(training); rounds.on())
-    steps = (steps + rounds.replicas - 1) / rounds.replicas;
+  const RoundRules rounds = RoundsOf(training);
+  return rounds.on() ? RoundsOfSteps(rounds, steps) : steps;
+}
+
+absl::StatusOr<uint64_t> RoundsOfLeases(const muster::TrainingProto& training,
+                                        const LeasesOfEpoch& leases_of_epoch) {
+  const RoundRules rules = RoundsOf(training);
+  uint64_t left =
+      training.max_steps() > 0 ? training.max_steps() : std::numeric_limits<uint64_t>::max();
+  uint64_t rounds = 0;
+  const uint32_t epochs = std::max<uint32_t>(1, training.epochs());
+  for (uint32_t epoch = 0; epoch < epochs && left > 0; ++epoch) {
+    MU_ASSIGN_OR_RETURN(const std::vector<uint32_t> leases, leases_of_epoch(epoch));
+    for (const uint32_t batches : leases) {
+      const uint64_t steps = std::min<uint64_t>(batches, left);
+      rounds += RoundsOfSteps(rules, steps);
+      left -= steps;
+    }
+  }
+  return rounds;
+}
+
+absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training, uint64_t updates) {
   MinimizeOptions options;
   const std::string& text = training.warmup_steps();
   if (text.empty() || text == "auto") {
     options.warmup_steps =
-        static_cast<uint32_t>(std::min<uint64_t>(kWarmupSteps, steps / kWarmupPart));
+        static_cast<uint32_t>(std::min<uint64_t>(kWarmupSteps, updates / kWarmupPart));
   } else if (!absl::SimpleAtoi(text, &options.warmup_steps)) {
     return absl::InvalidArgumentError(
         absl::StrCat("training.warmup_steps is '", text, "'; use auto or a number"));
   }
-  options.schedule = RateSchedule(CloseSchedule(training.schedule(), options.warmup_steps, steps));
+  options.schedule =
+      RateSchedule(CloseSchedule(training.schedule(), options.warmup_steps, updates));
   if (training.has_staleness()) {
     MU_ASSIGN_OR_RETURN(options.staleness, JobStaleness(training.staleness()));
   }

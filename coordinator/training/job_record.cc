@@ -69,13 +69,15 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
              starting = json.value("starting", Json(false)),
              first_epoch = json.value("first_epoch", Json(uint64_t{0})),
              first_step = json.value("first_step", Json(uint64_t{0})),
+             rounds = json.value("rounds", Json(uint64_t{0})),
              checkpoint = json.value("checkpoint", Json("")),
              named_checkpoint = json.value("named_checkpoint", Json("")),
              vocabularies = json.value("vocabularies", Json::object());
   JobRecord record;
   if (!job.is_object() || !status.is_string() || !starting.is_boolean() ||
       !first_epoch.is_number_unsigned() || !first_step.is_number_unsigned() ||
-      !checkpoint.is_string() || !named_checkpoint.is_string() || !vocabularies.is_object() ||
+      !rounds.is_number_unsigned() || !checkpoint.is_string() || !named_checkpoint.is_string() ||
+      !vocabularies.is_object() ||
       !google::protobuf::util::JsonStringToMessage(job.dump(), &record.job).ok()) {
     return damaged;
   }
@@ -83,6 +85,7 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   record.starting = starting.get<bool>();
   record.first_epoch = first_epoch.get<uint64_t>();
   record.first_step = first_step.get<uint64_t>();
+  record.rounds = rounds.get<uint64_t>();
   record.checkpoint = checkpoint.get<std::string>();
   record.named_checkpoint = named_checkpoint.get<std::string>();
   for (const auto& [column, fingerprint] : vocabularies.items()) {
@@ -112,6 +115,7 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
   if (record.starting) json["starting"] = true;
   json["first_epoch"] = record.first_epoch;
   if (record.first_step > 0) json["first_step"] = record.first_step;
+  if (record.rounds > 0) json["rounds"] = record.rounds;
   if (!record.checkpoint.empty()) json["checkpoint"] = record.checkpoint;
   if (!record.named_checkpoint.empty()) json["named_checkpoint"] = record.named_checkpoint;
   if (!record.vocabularies.empty()) json["vocabularies"] = record.vocabularies;

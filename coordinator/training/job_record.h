@@ -23,6 +23,9 @@ struct JobRecord {
   uint64_t first_epoch = 0;
   // Of the job, at which warm-up and schedule begin: another run's steps are before it
   uint64_t first_step = 0;
+  // Of the job, where they end with each lease of the data: what warm-up and schedule were made
+  // with. 0: of another kind of job, or of an earlier program, which divided the steps.
+  uint64_t rounds = 0;
   std::string checkpoint;  // another run's, whose values it began with; empty: initial values
   // What the command named for it: the checkpoint, or a run's folder, which gets newer ones.
   // Records of earlier programs do not say.

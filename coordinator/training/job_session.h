@@ -104,6 +104,7 @@ class JobSession {
   // none.
   absl::Status NothingRead(const std::string& data) const;
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
+  absl::StatusOr<uint64_t> CountUpdates(const Dataset& dataset);
   absl::StatusOr<Function> DefineStep(const Dataset& dataset);
   absl::StatusOr<EvaluationSpec> DefineEvaluation();
   // Evaluates checkpoints in this process (evaluation.where).

@@ -113,6 +113,7 @@ absl::Status JobSession::LookAtUnfinished(const JobRecord& record) {
   if (!has_own) return absl::OkStatus();
   record_.first_epoch = record.first_epoch;
   record_.first_step = record.first_step;
+  record_.rounds = record.rounds;
   continues_ = true;
   // Whoever starts it again after a crash gives the flag again.
   if (options_.train_again)

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -110,10 +111,26 @@ absl::Status EndedByEvaluation(const absl::Status& error, const pb::JobProto& jo
 
 }  // namespace
 
-absl::StatusOr<Function> JobSession::DefineStep(const Dataset& dataset) {
+// Of the whole job. A run that goes on keeps the number that it began with: its function is the
+// same.
+absl::StatusOr<uint64_t> JobSession::CountUpdates(const Dataset& dataset) {
+  const pb::TrainingProto& training = job_.training();
   // Looks through the files, which a stop ends as long as `starting_` lives.
   MU_ASSIGN_OR_RETURN(const uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
-  MU_ASSIGN_OR_RETURN(MinimizeOptions rates, JobRates(job_.training(), steps));
+  if (!RoundsOf(training).one_lease()) return UpdatesOf(training, steps);
+  if (!continues_) {
+    const auto leases_of_epoch = [&](uint64_t epoch) -> absl::StatusOr<std::vector<uint32_t>> {
+      MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
+      return coordinator_->BatchesOfLeases(dataset, epoch);
+    };
+    MU_ASSIGN_OR_RETURN(record_.rounds, RoundsOfLeases(training, leases_of_epoch));
+  }
+  return record_.rounds > 0 ? record_.rounds : UpdatesOf(training, steps);
+}
+
+absl::StatusOr<Function> JobSession::DefineStep(const Dataset& dataset) {
+  MU_ASSIGN_OR_RETURN(const uint64_t updates, CountUpdates(dataset));
+  MU_ASSIGN_OR_RETURN(MinimizeOptions rates, JobRates(job_.training(), updates));
   const bool begins_warm = BeginsWarm() && job_.warm_start().slots();
   if (begins_warm || (!continues_ && !record_.checkpoint.empty())) {
     // The steps of the run that it begins with are counted, but its schedule is over.

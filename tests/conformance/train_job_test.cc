@@ -290,5 +290,50 @@ TEST_F(TrainJobTest, TheGapIsTheJobs) {
   EXPECT_EQ(report_.samples, 0u);
 }
 
+// 10 batches of an epoch are one lease: two rounds of four steps and one of two.
+class TrainJobInRounds : public TrainJobTest {
+ protected:
+  static constexpr uint64_t kRounds = 9;  // of 3 epochs; 30 steps by 4 would be 8
+
+  void SetUp() override {
+    TrainJobTest::SetUp();
+    job_.mutable_training()->set_epochs(3);
+    job_.mutable_training()->set_mode("sync");
+    job_.mutable_training()->mutable_sync()->set_replicas(4);
+    job_.mutable_training()->mutable_schedule()->mutable_cosine();
+  }
+};
+
+// Warm-up and schedule are made with this number.
+TEST_F(TrainJobInRounds, TheScheduleHasAsManyStepsAsThereAreRounds) {
+  MU_ASSERT_OK(Train());
+  ASSERT_TRUE(report_.sync.has_value());
+  EXPECT_EQ(report_.sync->rounds.committed, kRounds);
+  MU_ASSERT_OK_AND_ASSIGN(const JobRecord record, ReadJobRecord(run_));
+  EXPECT_EQ(record.rounds, kRounds);
+}
+
+// Its function must be the same. Earlier programs wrote down no number.
+TEST_F(TrainJobInRounds, AContinuedRunKeepsTheNumberThatItBeganWith) {
+  job_.mutable_evaluation()->set_where("coordinator");
+  job_.mutable_evaluation()->set_on_error("stop");
+  job_.mutable_training()->mutable_eval_every()->set_epochs(1);
+  // So that nothing in flight depends on the number, which changes below.
+  job_.mutable_training()->clear_schedule();
+  job_.mutable_training()->set_warmup_steps("0");
+  others_ = absl::ResourceExhaustedError("no room for it");
+  EXPECT_THAT(Train(), testing::HasCode(absl::StatusCode::kResourceExhausted));
+  MU_ASSERT_OK_AND_ASSIGN(JobRecord record, ReadJobRecord(run_));
+  EXPECT_EQ(record.rounds, kRounds);
+  record.rounds = 0;
+  MU_ASSERT_OK(WriteJobRecord(run_, record));
+  others_ = absl::OkStatus();
+  MU_ASSERT_OK(Train());
+  EXPECT_THAT(announced_, Contains(HasSubstr("it CONTINUES from ")));
+  EXPECT_EQ(report_.steps, 30u);
+  MU_ASSERT_OK_AND_ASSIGN(record, ReadJobRecord(run_));
+  EXPECT_EQ(record.rounds, 0u) << "it was counted as for a run that begins";
+}
+
 }  // namespace
 }  // namespace mu

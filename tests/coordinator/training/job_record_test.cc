@@ -40,6 +40,7 @@ TEST_F(JobRecordTest, IsReadAsItWasWritten) {
                    .starting = true,
                    .first_epoch = 3,
                    .first_step = 700,
+                   .rounds = 40,
                    .checkpoint = "/runs/a/ckpt-00000001",
                    .named_checkpoint = "/runs/a",
                    .vocabularies = {{"country", "00ff"}}};
@@ -50,6 +51,7 @@ TEST_F(JobRecordTest, IsReadAsItWasWritten) {
   EXPECT_TRUE(read.starting);
   EXPECT_EQ(read.first_epoch, 3);
   EXPECT_EQ(read.first_step, 700);
+  EXPECT_EQ(read.rounds, 40);
   EXPECT_EQ(read.checkpoint, "/runs/a/ckpt-00000001");
   EXPECT_EQ(read.named_checkpoint, "/runs/a");
   EXPECT_THAT(read.vocabularies, ElementsAre(Pair("country", "00ff")));
@@ -70,6 +72,7 @@ TEST_F(JobRecordTest, OfEarlierProgramsHasFewerKeys) {
   EXPECT_FALSE(read.starting);
   EXPECT_EQ(read.first_epoch, 0);
   EXPECT_EQ(read.first_step, 0);
+  EXPECT_EQ(read.rounds, 0);
   EXPECT_EQ(read.checkpoint, "");
   EXPECT_EQ(read.named_checkpoint, "");
   EXPECT_THAT(read.vocabularies, IsEmpty());
@@ -166,6 +169,7 @@ TEST_F(JobRecordTest, ADamagedOneIsAnErrorWhateverItHolds) {
            std::string(R"({"status": "done", "job": {}, "first_epoch": "3"})"),
            std::string(R"({"status": "done", "job": {}, "first_epoch": -3})"),
            std::string(R"({"status": "done", "job": {}, "first_step": -3})"),
+           std::string(R"({"status": "done", "job": {}, "rounds": -3})"),
            std::string(R"({"status": "done", "job": {}, "checkpoint": 3})"),
            std::string(R"({"status": "done", "job": {}, "named_checkpoint": 3})"),
            std::string(R"({"status": "done", "job": {}, "vocabularies": 3})"),
