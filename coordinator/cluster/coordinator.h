@@ -199,10 +199,10 @@ class Coordinator : public VariableFactory {
   // Rows of a table, [ids.size(), dim]; creates none.
   absl::StatusOr<Tensor> ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids);
   // As Assign, for rows of a table, [ids.size(), dim]; creates those that do not exist. Slots of
-  // the optimizer keep what they hold. The coordinator keeps what was assigned until two
-  // checkpoints contain it, as it keeps functions, and waits for them before the next piece when
-  // the memory for it is full; FAILED_PRECONDITION when the pieces need more than that memory and
-  // there can be no checkpoint, since the job has not begun().
+  // the optimizer keep what they hold (FTRL's go with the values). The coordinator keeps what was
+  // assigned until two checkpoints contain it, as it keeps functions, and waits for them before the
+  // next piece when the memory for it is full; FAILED_PRECONDITION when the pieces need more than
+  // that memory and there can be no checkpoint, since the job has not begun().
   absl::Status AssignRows(const EmbeddingTable& table, absl::Span<const int64_t> ids,
                           const Tensor& values);
   // All rows of a table that exist, in pieces of at most `rows_in_piece` and 16 MB, each

@@ -155,9 +155,9 @@ Sym Read(const Variable& variable, const char* file = __builtin_FILE(),
 // are pushed. A variable with a moving_part moves that part of the way towards delta instead.
 void AssignAdd(const Variable& variable, const Operand& delta);
 // The variable gets this value, of its type and shape (or a number, for a scalar), when the step's
-// updates are pushed; the optimizer's slots keep what they hold. Of several in one function the
-// last one counts. In a synchronous round floats are averaged by records, and of whole numbers the
-// last of the data counts.
+// updates are pushed; the optimizer's slots keep what they hold (FTRL's go with the value). Of
+// several in one function the last one counts. In a synchronous round floats are averaged by
+// records, and of whole numbers the last of the data counts.
 void Assign(const Variable& variable, const Operand& value);
 // ids of any shape: a row for each, dim last.
 Sym EmbeddingLookup(const EmbeddingTable& table, const Operand& ids);

@@ -21,7 +21,8 @@ constexpr size_t kReadBytes = 256 << 10;
 // Takes one file's tensors in the order of the file.
 class FileLoader {
  public:
-  // `new_slots`: a row's slots begin with the optimizer's initial values.
+  // `new_slots`: no slots are taken: a row's begin with the optimizer's initial values, or go with
+  // the row's values where these follow from them.
   // `go_on` (may be null) is asked before each piece is read; its error ends the load.
   FileLoader(const LoadPlan::File& file, bool new_slots, uint64_t low_water,
              LoadedCheckpoint* loaded, const std::function<absl::Status()>& go_on = nullptr)
@@ -106,8 +107,10 @@ class FileLoader {
     return Stream(entry, entry.end - entry.begin, [&](uint64_t, const char* bytes, size_t) {
       for (const LoadPlan::Use& use : uses) {
         VariablePartition* const partition = use.variable->partitions[use.partition].get();
-        if (use.part == 0) {
+        if (use.part == 0 && new_slots_) {
           partition->Assign(bytes);
+        } else if (use.part == 0) {
+          partition->SetValue(bytes);
         } else {
           partition->SetSlot(use.part - 1, reinterpret_cast<const float*>(bytes));
         }
@@ -129,15 +132,14 @@ class FileLoader {
     return Stream(entry, row_bytes, [&](uint64_t offset, const char* bytes, size_t size) {
       const auto ids = absl::MakeConstSpan(ids_).subspan(offset / row_bytes, size / row_bytes);
       for (const LoadPlan::Use& use : uses) {
-        const TableDefinition& table = *use.table->definition;
         TablePartition* const partition = use.table->partitions[use.partition].get();
-        const TableDefinition::Columns columns = table.ColumnsOf(use.part);
+        const TableDefinition::Columns columns = use.table->definition->ColumnsOf(use.part);
+        const float* const values = reinterpret_cast<const float*>(bytes);
         if (new_slots_) {
-          initial_.resize(ids.size() * table.dim);
-          partition->Pull(ids, /*read_only=*/false, initial_.data());
+          partition->AssignRows(ids, values);  // values are all that is taken
+        } else {
+          partition->SetColumns(ids, columns.begin, columns.count, values);
         }
-        partition->SetColumns(ids, columns.begin, columns.count,
-                              reinterpret_cast<const float*>(bytes));
       }
       return absl::OkStatus();
     });
@@ -212,7 +214,6 @@ class FileLoader {
   ReadMemory memory_;
   uint32_t crc_ = 0;
   std::vector<char> buffer_;
-  std::vector<float> initial_;
   const TensorEntry* ids_of_ = nullptr;
   std::vector<int64_t> ids_;
   std::set<const TablePartition*> held_by_;  // hold all of ids_

@@ -2,6 +2,8 @@
 // the learning rate alone: z is a sum of values weighted by 1 / alpha, so x follows from z only for
 // the alpha with which z was gathered. What scales the rate of a step (warm-up, schedule, discount)
 // scales the gradient instead.
+#include <cmath>
+
 #include "psserver/optimizer/lanes.h"
 #include "psserver/optimizer/update_rule.h"
 
@@ -32,6 +34,19 @@ class Ftrl final : public UpdateRule {
                       const auto beyond = s[0] - Max(Min(s[0], decltype(g)(l1)), decltype(g)(-l1));
                       *x = (decltype(g)(0.0f) - beyond) / ((beta + root) / alpha + l2);
                     });
+  }
+
+  // With Apply's arithmetic: where it made the values, nothing may change.
+  void Adopt(const float* value, Slots slots, size_t n) const override {
+    float* const z = slots[0];
+    const float* const sums = slots[1];
+    for (size_t i = 0; i < n; ++i) {
+      const float x = value[i];
+      const float slope = (beta_ + Sqrt(sums[i])) / alpha_ + l2_;
+      const float beyond = z[i] - Max(Min(z[i], l1_), -l1_);
+      if ((0.0f - beyond) / slope == x) continue;
+      z[i] = x == 0 ? 0.0f : 0.0f - x * slope - std::copysign(l1_, x);
+    }
   }
 
  private:

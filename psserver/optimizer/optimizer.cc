@@ -33,4 +33,22 @@ void RowOptimizer::ApplyRows(const StepRates& rates, float* value, float* slots,
   }
 }
 
+void RowOptimizer::AdoptRows(const float* value, float* slots, size_t rows, size_t first,
+                             size_t count) const {
+  if (rule_ == nullptr) return;
+  size_t offsets[kMostSlots] = {};
+  size_t begin = 0;
+  for (size_t k = 0; k < slots_.size(); ++k) {
+    offsets[k] = begin + first * slots_[k].width;
+    begin += rows * slots_[k].width;
+  }
+  value += first * width_;
+  if (!rule_->by_row()) return rule_->Adopt(value, {slots, offsets}, count * width_);
+  for (size_t r = 0; r < count; ++r) {
+    rule_->Adopt(value, {slots, offsets}, width_);
+    for (size_t k = 0; k < slots_.size(); ++k) offsets[k] += slots_[k].width;
+    value += width_;
+  }
+}
+
 }  // namespace mu

@@ -38,6 +38,14 @@ class RowOptimizer {
   void ApplyRows(const StepRates& rates, float* value, float* slots, const float* gradient,
                  size_t rows) const;
 
+  // Rows that were given their values otherwise (UpdateRule::Adopt). Without gradients nothing
+  // happens.
+  void AdoptRow(float* row) const {
+    if (rule_ != nullptr) rule_->Adopt(row, {row, offsets_}, width_);
+  }
+  // Rows [first, first + count) of as many as `rows`, which are stored as ApplyRows has them.
+  void AdoptRows(const float* value, float* slots, size_t rows, size_t first, size_t count) const;
+
  private:
   static constexpr size_t kMostSlots = 4;
 

@@ -57,6 +57,11 @@ class UpdateRule {
   // number of the row. No overlaps.
   virtual void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
                      size_t n) const = 0;
+  // Value [n] was not made by Apply, but assigned, loaded without slots, or added to. A rule that
+  // computes values from slots changes them so that these values follow from them, else the next
+  // gradient would replace what was given. Slots that go with the values stay as they are, bit by
+  // bit.
+  virtual void Adopt(const float* /*value*/, Slots /*slots*/, size_t /*n*/) const {}
 
  private:
   const float learning_rate_;

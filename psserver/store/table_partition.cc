@@ -190,6 +190,7 @@ void TablePartition::AssignRows(absl::Span<const int64_t> ids, const float* valu
     if (!Exists(local)) CreateRow(id, local);
     if (cut_ != nullptr) cut_->BeforeChange(local, row);
     CopyRow(row, values, table.dim);
+    table.optimizer.AdoptRow(row);
     values += table.dim;
   }
 }

@@ -74,7 +74,8 @@ class TablePartition {
 
   // All of these rows, which it Holds, exist.
   bool HasAll(absl::Span<const int64_t> ids) const;
-  // Sets values; missing rows are created first. The optimizer's slots keep what they hold.
+  // Sets values; missing rows are created first. The optimizer's slots keep what they hold, or go
+  // with the values (RowOptimizer::AdoptRow).
   void AssignRows(absl::Span<const int64_t> ids, const float* values);
   // Appends rows that exist, at most `most`, ascending by id, to `ids` and `values`. *position
   // begins with 0. False: there are no more; true may come without a row.

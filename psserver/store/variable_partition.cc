@@ -133,14 +133,24 @@ void VariablePartition::PutRows(absl::Span<const int64_t> rows, const char* valu
   BeforeChange();
   load_.Updated(rows.size() * bytes);
   if (bytes == 0) return;
-  for (size_t i = 0; i < rows.size(); ++i)
-    std::memcpy(memory_.data() + static_cast<size_t>(rows[i]) * bytes, values + i * bytes, bytes);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const size_t row = static_cast<size_t>(rows[i]);
+    std::memcpy(memory_.data() + row * bytes, values + i * bytes, bytes);
+    AdoptRows(row, 1);
+  }
 }
 
 void VariablePartition::PutAll(const void* value) {
   BeforeChange();
   load_.Updated(value_bytes_);
   if (value_bytes_ > 0) std::memcpy(memory_.data(), value, value_bytes_);
+  AdoptRows(0, rows_);
+}
+
+void VariablePartition::AdoptRows(size_t first, size_t count) {
+  if (slots_ == nullptr || elements_ == 0) return;
+  definition_->optimizer.AdoptRows(reinterpret_cast<const float*>(memory_.data()), slots_, rows_,
+                                   first, count);
 }
 
 void VariablePartition::ApplyGradient(const float* gradient, const StepRates& rates) {
@@ -159,6 +169,7 @@ void VariablePartition::AssignAdd(const void* delta) {
   ++updates_;
   load_.Updated(value_bytes_);
   AddElements(definition_->proto.dtype(), delta, value_bytes_, memory_.data());
+  AdoptRows(0, rows_);
 }
 
 void VariablePartition::MoveTowards(const float* values, float part) {
@@ -180,8 +191,15 @@ void VariablePartition::AddRows(absl::Span<const int64_t> rows, const void* delt
   for (const int64_t row : rows) {
     AddElements(definition_->proto.dtype(), from, bytes,
                 memory_.data() + static_cast<size_t>(row) * bytes);
+    AdoptRows(static_cast<size_t>(row), 1);
     from += bytes;
   }
+}
+
+void VariablePartition::SetValue(const void* in) {
+  WriterMutexLock lock(&mutex_);
+  BeforeChange();
+  if (value_bytes_ > 0) std::memcpy(memory_.data(), in, value_bytes_);
 }
 
 void VariablePartition::SetSlot(size_t slot, const float* in) {

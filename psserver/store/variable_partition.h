@@ -61,7 +61,8 @@ class VariablePartition {
   // Of a float32 variable [n, columns]. out[batch, rows] = x[batch, columns] times the transposed
   // rows; `back`: out[batch, columns] = x[batch, rows] times the rows.
   void Multiply(const float* x, int64_t batch, bool back, float* out) const;
-  // The optimizer's slots keep what they hold.
+  // What sets values or adds to them lets the optimizer's slots keep what they hold, or go with the
+  // values (RowOptimizer::AdoptRows).
   void Assign(const void* value);
   // The same for some rows; `values` has them in this order.
   void AssignRows(absl::Span<const int64_t> rows, const char* values);
@@ -76,6 +77,8 @@ class VariablePartition {
   // As Assign or, with rows, AssignRows, by a push.
   void Update(std::optional<absl::Span<const int64_t>> rows, const void* values);
 
+  // As they were saved together: slots are not changed by a value.
+  void SetValue(const void* in);
   void SetSlot(size_t slot, const float* in);
 
   // Pushes that changed it since the job began.
@@ -102,6 +105,8 @@ class VariablePartition {
   void PutRows(absl::Span<const int64_t> rows, const char* values)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void PutAll(const void* value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Rows that did not get their values from gradients.
+  void AdoptRows(size_t first, size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Saves the contents for a cut that has not been written yet.
   void BeforeChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountRead(uint64_t bytes) const;

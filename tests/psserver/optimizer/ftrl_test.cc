@@ -77,6 +77,34 @@ TEST(FtrlTest, TheFactorScalesTheMove) {
   }
 }
 
+// Bit by bit, where z and n give the values already: also within l1, where they are 0.
+TEST(FtrlTest, AdoptsOnlyWhatItHasNotMade) {
+  constexpr size_t kWidth = 11;
+  muster::OptimizerProto proto;
+  proto.mutable_ftrl()->set_learning_rate(0.1f);
+  proto.mutable_ftrl()->set_l1(0.5f);
+  proto.mutable_ftrl()->set_l2(0.25f);
+  const RowOptimizer ftrl(proto, kWidth);
+  std::vector<float> row(3 * kWidth), gradient;
+  for (size_t i = 0; i < kWidth; ++i) gradient.push_back(0.02f * static_cast<float>(i));
+  for (int step = 0; step < 5; ++step) ftrl.ApplyRow(ftrl.RatesOf({}), row.data(), gradient.data());
+  const auto zeros = std::count(row.begin(), row.begin() + kWidth, 0.0f);
+  EXPECT_GT(zeros, 0);
+  EXPECT_LT(zeros, static_cast<int>(kWidth));
+  const std::vector<float> made = row;
+  ftrl.AdoptRow(row.data());
+  EXPECT_EQ(row, made);
+  for (size_t i = 0; i < kWidth; ++i) row[i] = 0.1f * (static_cast<float>(i) - 5);
+  const std::vector<float> given = row;
+  ftrl.AdoptRow(row.data());
+  const std::vector<float> none(kWidth);
+  ftrl.ApplyRow(ftrl.RatesOf({}), row.data(), none.data());
+  for (size_t i = 0; i < kWidth; ++i) {
+    EXPECT_NEAR(row[i], given[i], 1e-6f) << i;
+    EXPECT_EQ(row[2 * kWidth + i], given[2 * kWidth + i]) << i;
+  }
+}
+
 // A quadratic around `optimum`, whose gradients are noisy; the rate ends at 0.
 TEST(FtrlTest, ACosineEndsNearTheOptimum) {
   constexpr size_t kWidth = 11;
