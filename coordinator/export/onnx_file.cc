@@ -1,6 +1,7 @@
 #include "coordinator/export/onnx_file.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -98,6 +99,7 @@ absl::StatusOr<OnnxFiles> WriteOnnx(const OnnxGraph& graph, const CheckpointValu
     files.bytes_inside += stored[next].value.bytes();
     MU_RETURN_IF_ERROR(PutInside(stored[next++], checkpoint, model.mutable_graph()));
   }
+  std::optional<OutputFile> data;
   if (next < stored.size()) {
     files.data = OnnxDataPath(path);
     MU_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(files.data));
@@ -105,7 +107,8 @@ absl::StatusOr<OnnxFiles> WriteOnnx(const OnnxGraph& graph, const CheckpointValu
       files.bytes_beside += stored[next].value.bytes();
       MU_RETURN_IF_ERROR(PutBeside(stored[next], checkpoint, &file, model.mutable_graph()));
     }
-    MU_RETURN_IF_ERROR(file.Finish());
+    MU_RETURN_IF_ERROR(file.Sync());
+    data.emplace(std::move(file));
   }
   MU_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(path));
   FileStream stream(&file);
@@ -117,7 +120,16 @@ absl::StatusOr<OnnxFiles> WriteOnnx(const OnnxGraph& graph, const CheckpointValu
       return absl::ResourceExhaustedError(absl::StrCat(
           path, ": the model is larger than a protobuf message can be; put less inside"));
   }
-  MU_RETURN_IF_ERROR(file.Finish());
+  MU_RETURN_IF_ERROR(file.Sync());
+  if (data.has_value()) {
+    // An earlier model would read the new data as its own, and predict with them.
+    if (FileExists(path)) {
+      MU_RETURN_IF_ERROR(RemoveFile(path));
+      MU_RETURN_IF_ERROR(SyncDirectory(DirectoryOf(path)));
+    }
+    MU_RETURN_IF_ERROR(data->Place());
+  }
+  MU_RETURN_IF_ERROR(file.Place());
   return files;
 }
 

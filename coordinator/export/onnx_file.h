@@ -26,8 +26,9 @@ struct OnnxFiles {
 
 // Writes PATH and, if the variables and tables have more than `most_inside` bytes together,
 // PATH.data with the largest of them (ONNX's external data): those that fit in, the smallest first,
-// are inside. The data comes first, so a model that is there can be loaded. Memory: what is inside
-// and a piece. `metadata` goes into the model's metadata_props.
+// are inside. A model that is there can be loaded, with its own data: both files are whole before
+// either gets its name; then an earlier model goes, the data comes, and the model comes last.
+// Memory: what is inside and a piece. `metadata` goes into the model's metadata_props.
 absl::StatusOr<OnnxFiles> WriteOnnx(const OnnxGraph& graph, const CheckpointValues& checkpoint,
                                     const std::map<std::string, std::string>& metadata,
                                     const std::string& path,

@@ -55,9 +55,17 @@ absl::Status OutputFile::Write(absl::string_view bytes) {
 }
 
 absl::Status OutputFile::Finish() {
+  MU_RETURN_IF_ERROR(Sync());
+  return Place();
+}
+
+absl::Status OutputFile::Sync() {
   MU_RETURN_IF_ERROR(Write(buffer_));
   buffer_.clear();
-  if (::fsync(fd_.get()) != 0) return ErrnoToStatus(errno, "sync", path_);
+  return ::fsync(fd_.get()) == 0 ? absl::OkStatus() : ErrnoToStatus(errno, "sync", path_);
+}
+
+absl::Status OutputFile::Place() {
   MU_RETURN_IF_ERROR(RenameFile(temporary_, path_));
   fd_.Reset();
   return SyncDirectory(DirectoryOf(path_));

@@ -21,7 +21,11 @@ class OutputFile {
   absl::Status Append(absl::string_view bytes);
   // Appends zeros up to a multiple of `alignment`.
   absl::Status Align(uint64_t alignment);
-  // Waits until all is on the disk, then gives the file its name.
+  // Waits until all is on the disk. Nothing is appended after it.
+  absl::Status Sync();
+  // After Sync: gives the file its name.
+  absl::Status Place();
+  // Both.
   absl::Status Finish();
 
   uint64_t size() const { return size_; }

@@ -1,6 +1,7 @@
 // The graph that a model becomes: names, shapes, values inside and beside the file, errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -210,6 +211,33 @@ TEST_F(OnnxGraphTest, AColumnKeepsItsNameBesideAVariableOfThatName) {
   const auto& product = model.graph().node(0);
   EXPECT_EQ(product.op_type(), "MatMul");
   EXPECT_THAT(product.input(), ElementsAre("w", "w_1"));
+}
+
+// An earlier model would take the new data for its own.
+TEST_F(OnnxGraphTest, AFailedExportLeavesNoModelWithTheDataOfAnother) {
+  const std::string path = Path("model.onnx"), data = OnnxDataPath(path);
+  MU_ASSERT_OK_AND_ASSIGN(const CheckpointValues checkpoint, Checkpoint());
+  MU_ASSERT_OK(WriteFileAtomic(path, "old model"));
+  MU_ASSERT_OK(WriteFileAtomic(data, "old data"));
+  // A folder where the new model is to be written.
+  const std::string part = absl::StrCat(path, ".part-", ::getpid());
+  MU_ASSERT_OK(MakeDirectories(part));
+  EXPECT_FALSE(Write(checkpoint, /*inside=*/0).ok());
+  EXPECT_EQ(ReadFile(path).value_or(""), "old model");
+  EXPECT_EQ(ReadFile(data).value_or(""), "old data");
+  EXPECT_FALSE(FileExists(absl::StrCat(data, ".part-", ::getpid())));
+  // And where its data is to lie.
+  ASSERT_EQ(::rmdir(part.c_str()), 0);
+  MU_ASSERT_OK(RemoveFile(data));
+  MU_ASSERT_OK(MakeDirectories(data));
+  EXPECT_FALSE(Write(checkpoint, /*inside=*/0).ok());
+  EXPECT_FALSE(FileExists(path));
+  ASSERT_EQ(::rmdir(data.c_str()), 0);
+  MU_ASSERT_OK_AND_ASSIGN(const OnnxFiles files, Write(checkpoint, /*inside=*/0));
+  EXPECT_EQ(files.data, data);
+  EXPECT_GE(ReadFile(data).value_or("").size(), files.bytes_beside);
+  const pb::onnx::ModelProto model = Parse(path);
+  EXPECT_NE(FindInitializer(model, "t/user"), nullptr);
 }
 
 TEST_F(OnnxGraphTest, OnnxsOwnCheckerAgrees) {
