@@ -313,6 +313,20 @@ TEST_F(TrainJobInRounds, TheScheduleHasAsManyStepsAsThereAreRounds) {
   EXPECT_EQ(record.rounds, kRounds);
 }
 
+// As if the job file gave that number; one less makes a difference of some percent.
+TEST_F(TrainJobInRounds, TheScheduleEndsWithTheLastRound) {
+  job_.mutable_optimizer()->mutable_sgd()->set_learning_rate(0.001f);
+  const auto rmse = [&](uint64_t steps) {
+    if (steps > 0) job_.mutable_training()->mutable_schedule()->mutable_cosine()->set_steps(steps);
+    MU_EXPECT_OK(Train());
+    train_again_ = true;
+    return report_.eval_metrics.contains("rmse") ? report_.eval_metrics.at("rmse") : NAN;
+  };
+  const double open = rmse(0), closed = rmse(kRounds), shorter = rmse(kRounds - 1);
+  EXPECT_NEAR(open, closed, 1e-4 * closed);
+  EXPECT_GT(shorter, 1.01 * closed);
+}
+
 // Its function must be the same. Earlier programs wrote down no number.
 TEST_F(TrainJobInRounds, AContinuedRunKeepsTheNumberThatItBeganWith) {
   job_.mutable_evaluation()->set_where("coordinator");
