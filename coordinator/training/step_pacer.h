@@ -67,7 +67,12 @@ class StepPacer {
   }
 
   uint32_t Next(uint64_t remaining, int workers) const {
-    if (remaining == 0) return 0;
+    return static_cast<uint32_t>(std::min<uint64_t>(Chosen(remaining, workers), remaining));
+  }
+
+  // What a function has that no end cuts, with a fair part of `remaining` where it is chosen. At
+  // least 1.
+  uint32_t Chosen(uint64_t remaining, int workers) const {
     uint64_t steps = fixed_;
     if (fixed_ == 0) {
       // Nothing is known before the first results.
@@ -85,7 +90,7 @@ class StepPacer {
         steps = std::min(steps, std::max<uint64_t>(1, *most_ahead_ / functions));
       }
     }
-    return static_cast<uint32_t>(std::min(steps, remaining));
+    return static_cast<uint32_t>(steps);
   }
 
  private:

@@ -354,9 +354,10 @@ absl::Status TrainLoop::TrainEpoch(uint64_t epoch, uint64_t batches) {
     const auto steps = static_cast<uint32_t>(StepsOfFunction(epoch, left));
     pending_.Add(coordinator_.Schedule(function_, {.steps = steps}), epoch);
     ++pending_by_epoch_[epoch];
-    // Towards the end there is less to pack.
+    // Towards the end there is less to pack. What ends before that, an epoch or the steps until an
+    // evaluation, leaves remainders, which nobody chose.
     if (result_.steps_per_function == 0 || result_.steps < total_ / 2)
-      result_.steps_per_function = steps;
+      result_.steps_per_function = pacer_.Chosen(total_ - scheduled_, Workers());
     left -= steps;
     scheduled_ += steps;
     epoch_steps_ += steps;

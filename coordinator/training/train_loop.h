@@ -104,10 +104,12 @@ struct TrainResult {
   double last_epoch_loss = 0;
   std::vector<EpochLoss> epochs;  // the same for each, the newest 1,000; also of a continued job
   uint32_t epochs_begun = 0;
-  uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
-  EvaluationPoint end;              // where it ended
-  bool stopped = false;             // because of TrainOptions::stop
-  bool ended = false;               // because `evaluate` or `go_on` said so
+  // As last chosen before the end was near, or as fixed; functions at the end of an epoch or before
+  // an evaluation may have fewer.
+  uint32_t steps_per_function = 0;
+  EvaluationPoint end;   // where it ended
+  bool stopped = false;  // because of TrainOptions::stop
+  bool ended = false;    // because `evaluate` or `go_on` said so
   // It was stopped and could not finish what ran: functions are scheduled and wait, and a
   // checkpoint holds them. Join would wait for them.
   bool unfinished = false;

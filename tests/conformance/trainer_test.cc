@@ -229,6 +229,31 @@ TEST_F(TrainerTest, AsManyStepsAsAskedFor) {
   EXPECT_FALSE(result.stopped);
 }
 
+// 64 steps leave 4 at the end, and evaluations cut each function to 3: nobody chose that.
+TEST_F(TrainerTest, TheStepsOfAFunctionAreToldAsTheyWereFixed) {
+  const std::string file = cluster_->directory() + "/even.csv";
+  WriteFile(file, Numbers(0, 64));
+  for (const uint64_t eval_every : {uint64_t{0}, uint64_t{3}}) {
+    MU_ASSERT_OK_AND_ASSIGN(
+        const Dataset even,
+        c().CreateDataset(
+            Csv({file}).Id("id", 0, 0).Batch(1).Name(absl::StrCat("even", eval_every))));
+    MU_ASSERT_OK_AND_ASSIGN(
+        const Function step,
+        c().DefineFunction(absl::StrCat("even", eval_every), [&](FunctionBuilder& f) {
+          f.Return("loss", ReduceMean(Cast(f.NextBatch(even)["id"], kFloat32)));
+        }));
+    TrainOptions options = {.steps_per_function = 10};
+    options.eval_every.steps = eval_every;
+    if (eval_every > 0) {
+      options.evaluate = [](const EvaluationPoint&) -> absl::StatusOr<bool> { return true; };
+    }
+    MU_ASSERT_OK_AND_ASSIGN(const TrainResult result, Train(c(), step, even, options));
+    EXPECT_EQ(result.steps, 64u);
+    EXPECT_EQ(result.steps_per_function, 10u) << eval_every;
+  }
+}
+
 // Another coordinator goes on in the middle of the second epoch.
 TEST_F(TrainerTest, AsManyStepsAsAskedForAfterARestart) {
   const std::string checkpoints = cluster_->directory() + "/checkpoints";

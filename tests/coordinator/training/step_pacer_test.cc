@@ -91,6 +91,8 @@ TEST(StepPacer, AFixedNumberStays) {
   pacer.Observe(1.0, 100000, 1);
   EXPECT_EQ(pacer.Next(100, 2), 12u);
   EXPECT_EQ(pacer.Next(5, 2), 5u);
+  EXPECT_EQ(pacer.Chosen(5, 2), 12u) << "what is left cuts the function, not the choice";
+  EXPECT_EQ(pacer.Next(0, 2), 0u);
 }
 
 }  // namespace
