@@ -132,14 +132,12 @@ Json FailureTotalsOf(const RunReport& report) {
   const UnlistedFailureTotals& unlisted = report.unlisted_failures;
   uint64_t counted = unlisted.failures, left = unlisted.left, steps = unlisted.steps_repeated,
            updates = unlisted.updates_rolled_back, samples = unlisted.samples_repeated;
-  double without_progress_ms = unlisted.without_progress_ms;
   std::map<std::string, RoleFailureTotals> roles = unlisted.by_role;
   for (const Failure& failure : report.failures) {
     (failure.kind == "left" ? left : counted) += 1;
     steps += failure.steps_repeated;
     updates += failure.updates_rolled_back;
     samples += failure.samples_repeated;
-    if (failure.role == "psserver") without_progress_ms += std::max(0.0, failure.recovered_ms);
     AddFailure(failure, &roles[failure.role]);
   }
   Json by_role = Json::object();
@@ -157,7 +155,7 @@ Json FailureTotalsOf(const RunReport& report) {
   Json totals = {
       {"failures", counted},         {"left", left},
       {"steps_repeated", steps},     {"updates_rolled_back", updates},
-      {"samples_repeated", samples}, {"without_progress_ms", Number(without_progress_ms)},
+      {"samples_repeated", samples}, {"without_progress_ms", Number(report.without_progress_ms)},
       {"by_role", by_role}};
   if (const uint64_t missing = unlisted.failures + unlisted.left; missing > 0)
     totals["not_listed"] = missing;

@@ -49,6 +49,7 @@ RuntimeStats Runtime::Stats() const {
     stats.trained_samples = core_.trained_samples();
     stats.failures = core_.failures().failures();
     stats.unlisted_failures = core_.failures().unlisted();
+    stats.without_progress_seconds = core_.failures().without_progress_seconds();
     stats.backup_runs = core_.failures().backup_runs();
     stats.staleness = core_.staleness();
     stats.rounds = core_.rounds();

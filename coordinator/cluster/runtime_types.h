@@ -69,6 +69,7 @@ struct RuntimeStats : RuntimeCounts {
   std::string first_bad_record;
   std::vector<MemberFailure> failures;
   UnlistedFailures unlisted_failures;
+  double without_progress_seconds = 0;  // see FailureList
   BackupRuns backup_runs;
   StalenessCounts staleness;
   RoundCounts rounds;

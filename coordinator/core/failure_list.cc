@@ -8,6 +8,8 @@ namespace mu {
 size_t FailureList::Add(MemberFailure failure, const std::function<void(size_t)>& unlisted) {
   const size_t number = added_++;
   failure.number = number;
+  if (failure.role == pb::ROLE_PSSERVER && !servers_missing_since_.has_value())
+    servers_missing_since_ = failure.at_seconds;
   if (first_.size() < most_first_) {
     first_.push_back(std::move(failure));
     return number;
@@ -54,7 +56,6 @@ UnlistedFailures FailureList::unlisted() const {
     sum.updates_rolled_back += role->updates_rolled_back;
   }
   sum.servers = unlisted_servers_.failures + unlisted_servers_.left;
-  sum.without_progress_seconds = unlisted_servers_.recovery_seconds;
   return sum;
 }
 
@@ -83,6 +84,9 @@ void FailureList::ServersBack(double now, const std::function<void(const MemberF
     servers.longest_recovery_seconds =
         std::max(servers.longest_recovery_seconds, now - waiting_first_);
   }
+  if (servers_missing_since_.has_value())
+    without_progress_seconds_ += now - *servers_missing_since_;
+  servers_missing_since_.reset();
   waiting_ = 0;
   waiting_left_ = 0;
   waiting_since_ = 0;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,6 @@ struct UnlistedFailures : FailureCosts {
   uint64_t failures = 0;  // without those that left
   uint64_t left = 0;
   uint64_t servers = 0;                 // of both
-  double without_progress_seconds = 0;  // of servers
   RoleFailures of_workers, of_servers;  // the same by role
 };
 
@@ -87,6 +87,9 @@ class FailureList {
   // Oldest first.
   std::vector<MemberFailure> Listed() const;
   UnlistedFailures unlisted() const;
+  // How long servers were missing until all served again, of all failures that were ever added.
+  // Time in which several were missing counts once.
+  double without_progress_seconds() const { return without_progress_seconds_; }
   // Newest first, until `visit` returns false.
   void VisitListed(const std::function<bool(MemberFailure&)>& visit);
 
@@ -107,6 +110,9 @@ class FailureList {
   size_t waiting_left_ = 0;
   double waiting_since_ = 0;
   double waiting_first_ = 0;
+  // Of all servers that are not back, listed or not, when the first was lost.
+  std::optional<double> servers_missing_since_;
+  double without_progress_seconds_ = 0;
 };
 
 }  // namespace mu

@@ -33,6 +33,7 @@ class FailureLog {
 
   std::vector<MemberFailure> failures() const { return failures_.Listed(); }
   UnlistedFailures unlisted() const { return failures_.unlisted(); }
+  double without_progress_seconds() const { return failures_.without_progress_seconds(); }
   const BackupRuns& backup_runs() const { return backup_runs_; }
 
   void WorkerLost(MemberFailure failure, const std::vector<FunctionId>& running);

@@ -184,8 +184,8 @@ absl::Status JobSession::Finish(RunReport* report, bool over) {
       unlisted.steps_repeated,
       static_cast<uint64_t>(std::max<int64_t>(0, unlisted.updates_rolled_back)),
       unlisted.samples_repeated,
-      unlisted.without_progress_seconds * 1e3,
       {{"worker", TotalsOf(unlisted.of_workers)}, {"psserver", TotalsOf(unlisted.of_servers)}}};
+  report->without_progress_ms = stats.without_progress_seconds * 1e3;
   absl::Status written;
   if (!options_.trace_file.empty()) written = telemetry_->WriteTrace(options_.trace_file);
   telemetry_.reset();

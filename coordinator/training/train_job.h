@@ -112,7 +112,6 @@ struct UnlistedFailureTotals {
   uint64_t steps_repeated = 0;
   uint64_t updates_rolled_back = 0;
   uint64_t samples_repeated = 0;
-  double without_progress_ms = 0;
   std::map<std::string, RoleFailureTotals> by_role;  // worker, psserver; the same again
 };
 
@@ -174,6 +173,7 @@ struct RunReport {
   std::vector<std::string> warnings;           // what went on, but deserves a look
   std::vector<Failure> failures;
   UnlistedFailureTotals unlisted_failures;
+  double without_progress_ms = 0;  // of servers; time in which several were missing counts once
   // Functions that a second worker ran because the first one hung without being lost, and the steps
   // that both ran.
   uint64_t backup_runs = 0;

@@ -153,8 +153,6 @@ TEST(FailureLog, AJobOfMonthsListsTheFirstAndTheLastAndSumsUpAll) {
       sum.steps_repeated += failure.steps_repeated;
       sum.samples_repeated += failure.samples_repeated;
       sum.updates_rolled_back += failure.updates_rolled_back;
-      if (failure.role == pb::ROLE_PSSERVER)
-        sum.without_progress_seconds += failure.recovered_seconds;
       RoleFailures& role = failure.role == pb::ROLE_PSSERVER ? sum.of_servers : sum.of_workers;
       ++role.failures;
       role.steps_repeated += failure.steps_repeated;
@@ -184,7 +182,7 @@ TEST(FailureLog, AJobOfMonthsListsTheFirstAndTheLastAndSumsUpAll) {
   EXPECT_EQ(summed.steps_repeated, expected.steps_repeated);
   EXPECT_EQ(summed.samples_repeated, expected.samples_repeated);
   EXPECT_EQ(summed.updates_rolled_back, expected.updates_rolled_back);
-  EXPECT_THAT(summed.without_progress_seconds, DoubleNear(expected.without_progress_seconds, 1e-6));
+  EXPECT_THAT(some.without_progress_seconds(), DoubleNear(all.without_progress_seconds(), 1e-6));
   for (RoleFailures UnlistedFailures::*role :
        {&UnlistedFailures::of_workers, &UnlistedFailures::of_servers}) {
     const RoleFailures &one = summed.*role, &other = expected.*role;
@@ -205,6 +203,27 @@ TEST(FailureLog, AJobOfMonthsListsTheFirstAndTheLastAndSumsUpAll) {
   // Half of the workers had left the list before work went on.
   EXPECT_EQ(expected.of_workers.recovered, 200u);
   EXPECT_LT(summed.of_workers.recovered, 200u);
+}
+
+// One recovery brings all of them back: the cluster stood still once.
+TEST(FailureLog, TimeWithoutProgressCountsOnceForServersLostTogether) {
+  FailureLog all, some(/*first=*/0, /*last=*/1);
+  for (FailureLog* log : {&all, &some}) {
+    log->WorkerLost(Worker(0, 0.5), {});
+    log->ServerLost(Server(0, 1.0), /*first=*/true);
+    log->ServerLost(Server(1, 2.0), /*first=*/false);
+    EXPECT_EQ(log->without_progress_seconds(), 0) << "they are not back";
+    log->ServersBack(4.0);
+    EXPECT_THAT(log->without_progress_seconds(), DoubleNear(3, 1e-9));
+    log->ServersBack(6.0);  // nobody was lost
+    EXPECT_THAT(log->without_progress_seconds(), DoubleNear(3, 1e-9));
+    log->ServerLost(Server(1, 10.0), /*first=*/true);
+    log->ServersBack(10.5);
+    EXPECT_THAT(log->without_progress_seconds(), DoubleNear(3.5, 1e-9));
+  }
+  double by_server = some.unlisted().of_servers.recovery_seconds;
+  for (const MemberFailure& failure : some.failures()) by_server += failure.recovered_seconds;
+  EXPECT_THAT(by_server, DoubleNear(5.5, 1e-9)) << "each server's own time, summed";
 }
 
 TEST(FailureLog, WhoLeftIsSummedUpApart) {
