@@ -68,6 +68,8 @@ void Runtime::AddPosition(pb::CheckpointProto* manifest) const {
   AddJobPosition(job, &position);
   for (pb::DatasetPositionProto& dataset : core_.DataPositions())
     *position.add_datasets() = std::move(dataset);
+  // What a program says of a job that it counts itself stays. Muster's own jobs say nothing: after
+  // a loss their steps may have to run again, all of them too.
   if (job.steps > 0) {
     manifest->set_steps(job.steps);
     manifest->set_samples(job.samples);

@@ -180,11 +180,7 @@ absl::Status JobSession::CreateTrainer(const FitOptions& fit, RunReport* report)
                          .every_steps = checkpoint.every_steps(),
                          .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
                          .requests = options_.checkpoint_requests,
-                         .recovery = JobRecovery(),
-                         .describe = [this](pb::CheckpointProto* manifest) {
-                           manifest->set_steps(steps_);
-                           manifest->set_samples(samples_);
-                         }};
+                         .recovery = JobRecovery()};
   options.callbacks = CallbacksOf(report);
   TellOfServers(&options.callbacks);
   options.marks_run = false;  // the record says it
