@@ -57,12 +57,32 @@ RunReport RunJob(CliOptions::Command command, const RunSetup& setup, const Model
   }
 }
 
-void WriteOneReport(const RunReport& report, const std::string& path, bool tell,
-                    const Notices& notices) {
-  if (const absl::Status status = WriteReport(report, path); !status.ok()) {
-    notices.Problems(absl::StrCat("the report was not written: ", status.message(), "\n"));
+// `written`: what came of it.
+void TellOfReport(const absl::Status& written, const std::string& path, bool tell,
+                  const Notices& notices) {
+  if (!written.ok()) {
+    notices.Problems(absl::StrCat("the report was not written: ", written.message(), "\n"));
   } else if (tell) {
     absl::PrintF("report: %s\n", path);
+  }
+}
+
+void WriteOneReport(const RunReport& report, const std::string& path, bool tell,
+                    const Notices& notices) {
+  TellOfReport(WriteReport(report, path), path, tell, notices);
+}
+
+// Of a job that was done: the report of the run that trained it. One that is lost is replaced by
+// none, since that of a run that has trained nothing would say 0 steps.
+void CopyReportOfDoneJob(const RunReport& report, const std::string& own, const std::string& to,
+                         const Notices& notices) {
+  const absl::StatusOr<std::string> text = ReadFile(own);
+  if (text.ok()) {
+    absl::Status written = MakeDirectories(DirectoryOf(to));
+    if (written.ok()) written = WriteFileAtomic(to, *text);
+    TellOfReport(written, to, true, notices);
+  } else if (!FileExists(to)) {
+    WriteOneReport(report, to, true, notices);
   }
 }
 
@@ -73,7 +93,9 @@ void WriteReports(const RunReport& report, const std::string& own, const std::st
   const std::string other = asked.empty() ? own : AbsolutePath(asked).value_or(asked);
   if (!report.refused && !report.earlier_stays_done)
     WriteOneReport(report, own, other == own, notices);
-  if (other != own) WriteOneReport(report, other, true, notices);
+  if (other == own) return;
+  report.was_done ? CopyReportOfDoneJob(report, own, other, notices)
+                  : WriteOneReport(report, other, true, notices);
 }
 
 LogOptions LogOf(const CliOptions& cli) {

@@ -185,7 +185,7 @@ void JobSession::AnnounceNewRun(const std::string& found) {
 }
 
 void JobSession::TellDone(RunReport* report) {
-  report->refused = true;
+  report->refused = report->was_done = true;
   report->checkpoint = CheckpointToRestore("").value_or("");
   Announce(absl::StrCat(options_.job_dir,
                         " holds this job, and it is done: nothing is trained; give another ",

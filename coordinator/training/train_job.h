@@ -197,6 +197,9 @@ struct RunReport {
   // The job_dir is another run's, or what it holds is done, or another process follows the run:
   // nothing is to be written there.
   bool refused = false;
+  // Nothing was trained, since the job_dir holds this job and it is done: its report is what
+  // counts.
+  bool was_done = false;
   // With train_again: it ended before it began, and the run that is done there is what counts.
   bool earlier_stays_done = false;
   bool begun = false;                // to train: job.json says so
