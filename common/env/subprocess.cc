@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -60,6 +61,21 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   for (std::string& text : strings) pointers.push_back(text.data());
   pointers.push_back(nullptr);
   return pointers;
+}
+
+// `own` and what this process has beside them. Each name once: of two, getenv returns the first and
+// some shells take the last.
+std::vector<std::string> EnvironmentWith(const std::vector<std::string>& own) {
+  std::vector<std::string> environment;
+  std::set<std::string> names;
+  const auto add = [&](const std::string& variable) {
+    if (names.insert(variable.substr(0, variable.find('='))).second)
+      environment.push_back(variable);
+  };
+  for (const std::string& variable : own) add(variable);
+  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
+    add(*variable);
+  return environment;
 }
 
 // posix_spawn's file actions and attributes with their ends of life.
@@ -148,12 +164,7 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(const SubprocessOp
   state->path = options.path;
   std::vector<std::string> args = {options.path};
   args.insert(args.end(), options.args.begin(), options.args.end());
-  std::vector<std::string> environment;
-  // Ours first: getenv returns the first of two.
-  environment.insert(environment.end(), options.environment.begin(), options.environment.end());
-  for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable) {
-    environment.emplace_back(*variable);
-  }
+  std::vector<std::string> environment = EnvironmentWith(options.environment);
 
   SpawnSetup setup;
   SetAttributes(&setup.attributes);

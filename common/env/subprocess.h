@@ -40,7 +40,7 @@ struct SubprocessOptions {
   std::string output_file;  // stdout and stderr are appended to it; empty: the parent's own
   bool ready_pipe = false;
   bool parent_pipe = false;
-  std::vector<std::string> environment;  // "NAME=value", in addition to the parent's
+  std::vector<std::string> environment;  // "NAME=value"; the parent's others stay
   std::function<void(pid_t, const ExitStatus&)>
       on_exit;  // called once, from a thread of the Subprocess
 };

@@ -77,6 +77,24 @@ TEST(Subprocess, OutputIsAppendedToTheFile) {
   std::remove(path.c_str());
 }
 
+// Also in a shell that takes the last of two.
+TEST(Subprocess, AVariableTakesThePlaceOfTheParents) {
+  std::string path = ::testing::TempDir() + "subprocess_environment_XXXXXX";
+  const UniqueFd file(mkstemp(path.data()));
+  ASSERT_EQ(setenv("MUSTER_TEST_WORD", "outer", 1), 0);
+  ASSERT_EQ(setenv("MUSTER_TEST_WORDS", "stays", 1), 0);
+  SubprocessOptions options =
+      Shell("echo $MUSTER_TEST_WORD $MUSTER_TEST_WORDS; env | grep -c ^MUSTER_TEST_WORD=");
+  options.output_file = path;
+  options.environment = {"MUSTER_TEST_WORD=inner"};
+  MU_ASSERT_OK_AND_ASSIGN(auto child, Subprocess::Start(options));
+  EXPECT_TRUE(child->Wait().ok());
+  unsetenv("MUSTER_TEST_WORD");
+  unsetenv("MUSTER_TEST_WORDS");
+  EXPECT_EQ(Contents(path), "inner stays\n1\n");
+  std::remove(path.c_str());
+}
+
 TEST(Subprocess, ReadyLineArrives) {
   SubprocessOptions options = Shell("printf 'address ' >&3; echo 127.0.0.1:5 >&3; exec sleep 1000");
   options.ready_pipe = true;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,6 +53,17 @@ TEST_F(PreemptCommandTest, RunsForEachFault) {
   EXPECT_THAT(Lines(), UnorderedElementsAre(MatchesRegex("worker kill [0-9]+"),
                                             MatchesRegex("psserver drain [0-9]+"),
                                             MatchesRegex("worker hang [0-9]+")));
+}
+
+// A script that preempts may have been started by one that has these variables.
+TEST_F(PreemptCommandTest, WhatIsSetAroundItDoesNotMatter) {
+  ASSERT_EQ(setenv("MUSTER_ROLE", "other", 1), 0);
+  MU_ASSERT_OK_AND_ASSIGN(auto preempting, PreemptCommand::Start(Write("$MUSTER_ROLE"),
+                                                                 "worker:kill:every=5ms:count=1"));
+  EXPECT_TRUE(Eventually([&] { return Lines().size() == 1; }));
+  preempting = nullptr;
+  unsetenv("MUSTER_ROLE");
+  EXPECT_THAT(Lines(), ElementsAre("worker"));
 }
 
 TEST_F(PreemptCommandTest, OneThatFailsEndsNothing) {
