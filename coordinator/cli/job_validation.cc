@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "coordinator/cli/scalar.h"
 
 namespace mu {
 namespace {
@@ -45,9 +45,9 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
                          "1 computes a batch as a whole"});
   }
   const std::string& steps = training.steps_per_function();
-  uint32_t number = 0;
+  const absl::StatusOr<uint64_t> packed = ParseUint(steps);
   if (training.has_steps_per_function() && steps != "auto" &&
-      (!absl::SimpleAtoi(steps, &number) || number == 0 || number > kMaxStepsPerFunction)) {
+      (!packed.ok() || *packed == 0 || *packed > kMaxStepsPerFunction)) {
     problems->push_back(
         {"training.steps_per_function",
          absl::StrCat("must be auto or from 1 to ", kMaxStepsPerFunction, ", not `", steps, "`"),
@@ -59,15 +59,16 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
                          absl::StrCat("must be above 0 and at most 1, not ", gap),
                          "0.01 keeps the gaps between functions under 1%"});
   }
-  if (training.has_max_gap() && absl::SimpleAtoi(steps, &number)) {
+  if (training.has_max_gap() && packed.ok()) {
     problems->push_back({"training.max_gap",
                          absl::StrCat("is for steps_per_function: auto, and "
                                       "training.steps_per_function is ",
                                       steps),
                          "remove one of them"});
   }
+  const absl::StatusOr<uint64_t> warmup = ParseUint(training.warmup_steps());
   if (training.has_warmup_steps() && training.warmup_steps() != "auto" &&
-      !absl::SimpleAtoi(training.warmup_steps(), &number)) {
+      (!warmup.ok() || *warmup > std::numeric_limits<uint32_t>::max())) {
     problems->push_back(
         {"training.warmup_steps",
          absl::StrCat("must be auto or a whole number up to ", std::numeric_limits<uint32_t>::max(),

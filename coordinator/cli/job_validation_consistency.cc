@@ -1,7 +1,7 @@
 // What a job says about when gradients are applied: docs/consistency.md.
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/cli/job_validation.h"
+#include "coordinator/cli/scalar.h"
 
 namespace mu {
 namespace {
@@ -65,13 +65,13 @@ void ValidateBound(const muster::TrainingProto& training, std::vector<JobProblem
     return;
   }
   const uint32_t steps = training.bounded_staleness().steps();
-  uint32_t packed = 0;
-  if (absl::SimpleAtoi(training.steps_per_function(), &packed) && packed > steps + 1) {
+  const absl::StatusOr<uint64_t> packed = ParseUint(training.steps_per_function());
+  if (packed.ok() && *packed > uint64_t{steps} + 1) {
     problems->push_back(
         {"training.bounded_staleness.steps",
-         absl::StrCat("is ", steps, ", but a function has ", packed,
+         absl::StrCat("is ", steps, ", but a function has ", *packed,
                       " steps (training.steps_per_function), so no two would run at once"),
-         absl::StrCat("write at least ", packed,
+         absl::StrCat("write at least ", *packed,
                       " for each function that is to run at once, or "
                       "leave steps_per_function out")});
   }

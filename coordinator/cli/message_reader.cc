@@ -26,7 +26,14 @@ std::string Join(const std::string& path, const std::string& key) {
 // Whether the message is one of several things.
 bool HasChoice(const protobuf::Descriptor* type) { return type->real_oneof_decl_count() > 0; }
 
+// A text only because it may be `auto`: its numbers are written as others are.
+bool IsAutoOrNumber(const Field* field) {
+  return field == pb::TrainingProto::descriptor()->FindFieldByName("steps_per_function") ||
+         field == pb::TrainingProto::descriptor()->FindFieldByName("warmup_steps");
+}
+
 std::string TypeName(const Field* field) {
+  if (IsAutoOrNumber(field)) return "auto or a whole number";
   switch (field->cpp_type()) {
     case Field::CPPTYPE_MESSAGE:
       return "a map of keys";
@@ -280,7 +287,8 @@ void MessageReader::ReadValue(const ConfigNode& node, const Field* field, const 
     return;
   }
   const bool text = field->cpp_type() == Field::CPPTYPE_STRING;
-  if (node.kind != ConfigNode::kScalar || (node.quoted && !text)) {
+  const bool number = !text || (IsAutoOrNumber(field) && ParseInt(node.text).ok());
+  if (node.kind != ConfigNode::kScalar || (node.quoted && number)) {
     Bad(key, node.place,
         absl::StrCat("`", key, "` must be ", TypeName(field), ", not ", node.Describe()),
         node.kind == ConfigNode::kScalar ? "write it without quotes" : "");

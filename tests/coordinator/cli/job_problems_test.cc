@@ -244,6 +244,21 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"steps", "auto", "some",
                 "job.yaml:16:60: `training.steps_per_function` must be auto or from 1 to 10000, "
                 "not `some`\n"},
+        Mistake{"octal_steps", "auto", "010",
+                "job.yaml:16:60: `training.steps_per_function` must be auto or from 1 to 10000, "
+                "not `010`\n"},
+        Mistake{"quoted_steps", "auto", "\"5\"",
+                "job.yaml:16:60: `training.steps_per_function` must be auto or a whole number, not "
+                "the text \"5\"; write it without quotes\n"},
+        Mistake{"steps_with_a_space", "auto", "' 3'",
+                "job.yaml:16:60: `training.steps_per_function` must be auto or from 1 to 10000, "
+                "not ` 3`\n"},
+        Mistake{"octal_warmup", "epochs: 1", "warmup_steps: 010",
+                "job.yaml:16:26: `training.warmup_steps` must be auto or a whole number up to "
+                "4294967295, not `010`; 0 begins with the whole learning rate\n"},
+        Mistake{"quoted_warmup", "epochs: 1", "warmup_steps: '5'",
+                "job.yaml:16:26: `training.warmup_steps` must be auto or a whole number, not the "
+                "text \"5\"; write it without quotes\n"},
         Mistake{"no_gap", "epochs: 1", "max_gap: 0",
                 "job.yaml:16:21: `training.max_gap` must be above 0 and at most 1, not 0; 0.01 "
                 "keeps the gaps between functions under 1%\n"},
