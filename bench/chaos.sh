@@ -9,6 +9,7 @@
 #   RECOVERY            all (default) or shard
 #   KEEP                a folder that everything of the runs goes into and stays in (default: a temporary one)
 set -euo pipefail
+[[ -z ${KEEP:-} ]] || KEEP=$(realpath -m "$KEEP")  # relative to where the caller is; the job file names files in it
 cd "$(dirname "$0")/.."
 bottom='[512, 256, 64, 16]' top='[512, 256, 1]'
 rows=10000000 epochs=3 worker_kills=1000 ps_kills=100 runs=3 every=20s short=

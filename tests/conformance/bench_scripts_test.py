@@ -1,5 +1,5 @@
-"""bench/soak_models.sh with a coordinator that only says how it was called: which options it gets, and whose folder a
-relative path is below.
+"""bench/soak_models.sh and bench/chaos.sh with a coordinator that only says how it was called: which options it gets, and
+whose folder a relative path is below.
 
 Run: python3 tests/conformance/bench_scripts_test.py
 """
@@ -74,6 +74,15 @@ class SoakModelsTest(ScriptTest):
         call = self.soak("--preempt_command=true")
         self.assertIn("--preempt=worker:kill:every=20s,ps:kill:every=3m", call)
         self.assertIn("--workers=3", call)
+
+
+class ChaosTest(ScriptTest):
+    def test_a_folder_that_is_kept_is_the_callers(self):
+        calls = self.run_script("chaos.sh", "--short", KEEP="kept")
+        self.assertIn("--out=" + self.path("kept/data"), calls[0])
+        self.assertEqual(["train", self.path("kept/job.yaml")], calls[1][1:3])
+        with open(self.path("kept/job.yaml"), encoding="utf-8") as file:
+            self.assertIn('"' + self.path("kept/data/train-*") + '"', file.read())
 
 
 if __name__ == "__main__":
