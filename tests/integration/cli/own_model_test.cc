@@ -59,6 +59,18 @@ TEST_F(OwnModelTest, TrainsAndEvaluates) {
   EXPECT_NEAR(evaluated["eval"]["auc"].get<double>(), trained["eval"]["auc"].get<double>(), 1e-9);
 }
 
+// With the clicks that lie beside it.
+TEST_F(OwnModelTest, TheExampleRunsAsItIs) {
+  EXPECT_EQ(Run({"check", "examples/own_model.yaml"}), 0) << Output();
+  ASSERT_EQ(Run({"train", "examples/own_model.yaml", "--local", "--workers=1", "--ps=1",
+                 "--job_dir=" + Path("run")}),
+            0)
+      << Output();
+  const auto trained = Report(Path("run/report.json"));
+  EXPECT_EQ(trained["samples"], 5 * 360);
+  EXPECT_EQ(trained["eval"]["examples"], 40);
+}
+
 TEST_F(OwnModelTest, WhatTheModelSaysOfItsOptionsHasItsPlace) {
   EXPECT_EQ(Run({"check", With("numbers: [age, price]", "numbers: 3")}), 2);
   EXPECT_THAT(Output(),
