@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status.h"
 #include "common/env/compression.h"
 #include "common/env/file.h"
@@ -105,6 +106,16 @@ absl::StatusOr<int> ColumnIndex(const pb::DatasetProto& dataset, const std::stri
                                    DidYouMean(name, names)));
 }
 
+// A cross is computed from texts of other columns and has none itself.
+absl::Status CheckHasTexts(const pb::CsvColumnProto& column) {
+  if (column.kind() != pb::CsvColumnProto::CROSS) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--column: ", column.name(),
+      " is of kind cross, whose ids are hashes: it has no texts of its own, and takes no "
+      "vocabulary; name one of the columns that it crosses: ",
+      absl::StrJoin(column.of(), ", ")));
+}
+
 absl::Status NoGoodRecord(const pb::DatasetProto& dataset, const ScannedData& scanned) {
   return absl::InvalidArgumentError(absl::StrCat(
       dataset.name(), ": it has no good record",
@@ -156,6 +167,8 @@ int RunMakeVocabCommand(const CliOptions& options, const ModelRegistry& models) 
   HashVocabularies(&*dataset);
   const absl::StatusOr<int> column = ColumnIndex(*dataset, options.column);
   if (!column.ok()) return Fail(column.status());
+  if (const absl::Status texts = CheckHasTexts(FieldColumnsOf(*dataset).Get(*column)); !texts.ok())
+    return Fail(texts);
   TextCounts counts(*column);
   ColumnSet row(SchemaOf(*dataset), 1);
   row.set_observer(&counts);

@@ -116,6 +116,20 @@ TEST_F(DataCommandsTest, AVocabularyIsMadeAndUsed) {
   EXPECT_THAT(Output(), HasSubstr("has no column \"town\""));
 }
 
+// Its ids are made of other columns' texts.
+TEST_F(DataCommandsTest, ACrossHasNoVocabulary) {
+  EXPECT_EQ(Run({"make-vocab",
+                 PeopleJob(kGood, "",
+                           "kind: hash, buckets: 100}, {name: street, kind: hash, field: city, "
+                           "buckets: 100}, {name: both, kind: cross, of: [city, street], "
+                           "buckets: 100"),
+                 "--column=both", "--out=" + Path("both.txt")}),
+            2);
+  EXPECT_THAT(Output(), HasSubstr("--column: both is of kind cross"));
+  EXPECT_THAT(Output(), HasSubstr("name one of the columns that it crosses: city, street\n"));
+  EXPECT_FALSE(FileExists(Path("both.txt")));
+}
+
 // Training leaves them out, so their texts would be rows that nothing is learned for. They are read
 // before what makes the record bad.
 TEST_F(DataCommandsTest, AVocabularyHasNoTextsOfBadRecords) {
