@@ -137,8 +137,6 @@ void Runtime::Stop() {
   loop_.Stop();
 }
 
-double Runtime::SecondsUp() const { return absl::ToDoubleSeconds(SteadyNow() - started_); }
-
 pb::RequestContext Runtime::ContextNow() const {
   pb::RequestContext context;
   context.set_job(options_.job.value());

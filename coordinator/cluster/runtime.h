@@ -372,7 +372,6 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::GetStatusReply StatusNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   RuntimeCounts CountsNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  double SecondsUp() const;
 
   const Options options_;
   const absl::Time started_;
@@ -417,6 +416,7 @@ class Runtime {
   absl::Time next_beat_ ABSL_GUARDED_BY(loop_);
 
   std::string phase_ ABSL_GUARDED_BY(loop_) = "starting";
+  absl::Time phase_began_ ABSL_GUARDED_BY(loop_) = started_;
   RuntimeStats stats_ ABSL_GUARDED_BY(loop_);  // without the failures; see CountsNow
   PublishedCounts published_;
   uint64_t last_feed_ ABSL_GUARDED_BY(loop_) = 0;  // FeedHello.stream

@@ -63,6 +63,7 @@ RuntimeStats Runtime::Stats() const {
 void Runtime::SetPhase(std::string phase) {
   loop_.Ask([&] {
     loop_.AssertHeld();
+    if (phase != phase_) phase_began_ = SteadyNow();
     phase_ = std::move(phase);
   });
 }
@@ -109,7 +110,7 @@ pb::GetStatusReply Runtime::StatusNow() const {
   const bool trains = core_.trained_steps() > 0;
   reply.set_steps(trains ? core_.trained_steps() : stats_.steps);
   reply.set_samples(trains ? core_.trained_samples() : stats_.samples);
-  reply.set_seconds(SecondsUp());
+  reply.set_seconds(absl::ToDoubleSeconds(now - phase_began_));
   // Of all that this coordinator has had read, evaluations as well, in the time that it took.
   const double seconds = absl::ToDoubleSeconds(now - first_scheduled_);
   if (seconds > 0) {

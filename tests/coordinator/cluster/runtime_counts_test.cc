@@ -1,7 +1,9 @@
 // What the runtime says of itself while many ask, and how often many daemons call it.
 #include <thread>
 
+#include "common/base/steady_now.h"
 #include "tests/coordinator/cluster/played_worker.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -31,6 +33,21 @@ TEST_F(RuntimeCountsTest, AreThoseOfTheStatistics) {
   EXPECT_EQ(stats.functions, 2u);
   EXPECT_EQ(stats.workers_ready, 1u);
   EXPECT_EQ(stats.servers, 1u);
+}
+
+// `coordinator status` prints it as "PHASE for N s".
+TEST_F(RuntimeCountsTest, APhasesTimeBeginsWithIt) {
+  Start();
+  const auto seconds = [&] { return runtime_->Status().seconds(); };
+  testing::WaitWhile([&] { return seconds() < 0.2; });
+  const absl::Time begin = SteadyNow();
+  runtime_->SetPhase("training");
+  const double lasted = seconds();
+  EXPECT_LE(lasted, absl::ToDoubleSeconds(SteadyNow() - begin));
+  EXPECT_EQ(runtime_->Status().phase(), "training");
+  const double before = seconds();
+  runtime_->SetPhase("training");
+  EXPECT_GE(seconds(), before) << "it is the same one";
 }
 
 TEST_F(RuntimeCountsTest, AreReadWhileTheLoopIsBusy) {
