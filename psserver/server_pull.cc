@@ -23,10 +23,15 @@ int64_t RowsOf(const pb::PullRequest& request) {
 
 absl::Status PsServer::CheckRoom() {
   if (options_.most_values == 0) return absl::OkStatus();
-  // Counting takes each partition's lock: now and then is enough.
+  // Counting takes each partition's lock: now and then is enough. But nothing is refused or given
+  // up by an old count, since a restore or other partitions may need less.
   constexpr uint64_t kEvery = 16;
-  if (room_checks_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0)
-    memory_seen_ = store_.Usage().memory;
+  const bool due = room_checks_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0;
+  const auto needed = [this] {
+    MutexLock lock(&mutex_);
+    return memory_seen_ + core_.views().bytes();
+  };
+  if (due || needed() >= options_.most_values) memory_seen_ = store_.Usage().memory;
   bool gave_up = false;
   absl::Status status;
   {

@@ -283,11 +283,14 @@ void RegisterTracedOps(OpTable& table) {
       "Parameters",
       "A step reads parameters as they were at its beginning and changes them at its "
       "end. Updates have no result.");
+  std::vector<AttrDef> added = variable;
+  added.push_back(OptionalBool("moving", false));
   table.Add(
       Of(OpParameter::kVariable,
-         Effect(OpEffect::kAdd, MakeOp("assign_add", 1, 1, InferAssignAdd, variable))),
+         Effect(OpEffect::kAdd, MakeOp("assign_add", 1, 1, InferAssignAdd, added))),
       "(delta: dtype[shape])",
-      "Adds delta to the variable. One with a moving_part moves that part of the way to delta.");
+      "Adds delta to the variable. One with a moving_part moves that part of the way to delta; "
+      "of several in a step, to their mean.");
   table.Add(
       Of(OpParameter::kVariable,
          Effect(OpEffect::kGradient, MakeOp("apply_gradient", 1, 1, InferApplyGradient, variable))),

@@ -31,7 +31,8 @@ std::string NameOf(Combiner combiner) {
   return "";
 }
 
-void Update(const std::string& op, const Variable& variable, const Operand& value) {
+void Update(const std::string& op, const Variable& variable, const Operand& value,
+            bool moving = false) {
   TraceGraph* graph = TraceGraph::Current();
   if (graph == nullptr)
     return;  // there is no function that the update could belong to, nor one to report to
@@ -42,7 +43,9 @@ void Update(const std::string& op, const Variable& variable, const Operand& valu
   }
   const Sym bound = value.Bind(variable.proto().dtype());
   // An error is the graph's; a step has no value of it to stick to.
-  graph->AddEffect(op, {bound}, VariableAttrs(variable.proto()), value.place()).IgnoreError();
+  AttrMap attrs = VariableAttrs(variable.proto());
+  if (moving) attrs["moving"].set_b(true);
+  graph->AddEffect(op, {bound}, std::move(attrs), value.place()).IgnoreError();
 }
 
 }  // namespace
@@ -52,7 +55,8 @@ Sym Read(const Variable& variable, const char* file, int line) {
 }
 
 void AssignAdd(const Variable& variable, const Operand& delta) {
-  Update("assign_add", variable, delta);
+  const bool moving = variable.valid() && variable.proto().moving_part() > 0;
+  Update("assign_add", variable, delta, moving);
 }
 
 void Assign(const Variable& variable, const Operand& value) { Update("assign", variable, value); }

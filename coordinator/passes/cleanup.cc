@@ -65,6 +65,13 @@ pb::FunctionProto ShareCommonNodes(const pb::FunctionProto& function) {
   return rewriter.Finish();
 }
 
+pb::NodeInput Share(Rewriter* rewriter, size_t updates, const pb::NodeProto& of) {
+  const float share = 1 / static_cast<float>(updates);
+  return rewriter->Emit("constant", {},
+                        Attrs().Value("value", Tensor::Scalar<float>(share).ToProto()),
+                        of.location());
+}
+
 pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
   Rewriter rewriter(function);
   std::map<std::string, size_t> known;    // "op id" to its place in `updates`
@@ -99,6 +106,12 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
         merged.back() = rewriter.Emit("add", {merged.back(), rewriter.Map(next.inputs(k))}, {},
                                       next.location());
       }
+      // The server moves the variable towards what it is sent.
+      if (const auto moving = first.attrs().find("moving");
+          nodes.size() > 1 && moving != first.attrs().end() && moving->second.b())
+        merged.back() =
+            rewriter.Emit("multiply", {merged.back(), Share(&rewriter, nodes.size(), first)}, {},
+                          first.location());
     }
     rewriter.Emit(first.op(), merged, first.attrs(), first.location());
   }

@@ -234,6 +234,20 @@ TEST_F(LayersTest, BatchNormConvergesToTheMomentsOfWhatItSees) {
   EXPECT_NEAR(ValuesOf("bn/moving_mean")[0], sum, 1e-4);
 }
 
+TEST_F(LayersTest, OneBatchNormOfSeveralInputsConvergesToTheMeanOfTheirMoments) {
+  MU_ASSERT_OK_AND_ASSIGN(const BatchNorm layer, BatchNorm::Create(factory_, "bn", 13));
+  factory_.parameters.apply = true;
+  const Batch batch = CriteoBatch(64);
+  for (int step = 0; step < 100; ++step) {
+    Run(true, batch, [&](FunctionBuilder&, const BatchRef& b) {
+      return layer(b["dense"]) + layer(b["dense"] + 2.0f);
+    });
+  }
+  double sum = 0;
+  for (int64_t i = 0; i < 64; ++i) sum += batch.columns[1].data<float>()[i * 13] / 64;
+  EXPECT_NEAR(ValuesOf("bn/moving_mean")[0], sum + 1, 1e-4);
+}
+
 TEST_F(LayersTest, DropoutDropsInTrainingOnly) {
   const DropoutLayer layer(0.5f);
   MU_ASSERT_OK_AND_ASSIGN(const Dense dense, Dense::Create(factory_, "fc", 13, 64));

@@ -146,6 +146,24 @@ TEST_F(PassesTest, UpdatesOfAVariableAreAddedUp) {
   EXPECT_EQ(*factory_.parameters.variable(counter.proto().id()).data<int64_t>(), 7);
 }
 
+// The server moves the variable towards what it is sent, once for a step.
+TEST_F(PassesTest, UpdatesThatMoveAVariableMoveItTowardsTheirMean) {
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable average,
+      factory_.CreateVariable({.name = "average", .trainable = false, .moving_part = 0.5f}));
+  MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto f, Trace("step", [&](FunctionBuilder& b) {
+                            AssignAdd(average, 2);
+                            AssignAdd(average, 4);
+                            AssignAdd(average, 9);
+                            b.Return("before", average);
+                          }));
+  EXPECT_EQ(Count(f, "assign_add"), 1);
+  factory_.parameters.apply = true;
+  const std::vector<Tensor> returns = Run(f);
+  EXPECT_EQ(*returns.at(0).data<float>(), 0);
+  EXPECT_EQ(*factory_.parameters.variable(average.proto().id()).data<float>(), 2.5f);
+}
+
 TEST_F(PassesTest, OfNewValuesTheLastCounts) {
   MU_ASSERT_OK_AND_ASSIGN(
       const Variable counter,
