@@ -14,6 +14,9 @@ namespace {
 
 // Whether the user has asked to stop meanwhile.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
+// In order, results wait for those of a worker that is slow or hangs. So many records may wait
+// before nothing more is scheduled.
+constexpr uint64_t kMostWaitingRecords = uint64_t{1} << 24;
 
 // One pass over a dataset.
 class Pass {
@@ -38,17 +41,12 @@ class Pass {
     std::vector<MarkedRecord> marked;  // of the lease whose first batch it is
     uint64_t lease = 0;
     uint32_t index = 0;  // in the lease
-    uint64_t bytes = 0;  // of memory
-
-    uint64_t CountBytes() const;
   };
 
   absl::Status CheckStop();
   bool Stopping() const { return options_.stop != nullptr && options_.stop->load() > 0; }
   // All of the data, once.
   absl::Status ReadAll(const Function& function);
-  // Of a function, where so many are in flight.
-  uint64_t MostSteps(size_t functions) const;
   // Waits for what is in flight, unless there was a stop, which says what becomes of it.
   void LetEnd();
   absl::Status Emit(BatchValues batch);
@@ -76,17 +74,7 @@ class Pass {
   uint64_t steps_done_ = 0;
   uint64_t records_emitted_ = 0;
   uint64_t batches_emitted_ = 0;
-  uint64_t waiting_bytes_ = 0;    // of results that were taken and not emitted
-  uint64_t most_step_bytes_ = 0;  // of any step's result so far
 };
-
-// Batches of a few records weigh more than their values.
-uint64_t Pass::BatchValues::CountBytes() const {
-  uint64_t count = sizeof(BatchValues);
-  for (const Tensor& value : values) count += sizeof(Tensor) + value.bytes();
-  for (const MarkedRecord& record : marked) count += sizeof(MarkedRecord) + record.reason.size();
-  return count;
-}
 
 absl::Status Pass::CheckStop() {
   if (!Stopping()) return absl::OkStatus();
@@ -116,7 +104,6 @@ std::vector<MarkedRecord> Pass::MarkedIn(BatchValues* batch) {
 absl::Status Pass::Emit(BatchValues batch) {
   ++batches_emitted_;
   records_emitted_ += batch.records;
-  waiting_bytes_ -= batch.bytes;
   const std::vector<MarkedRecord> marked = MarkedIn(&batch);
   return on_batch_({batch.records, batch.values, marked});
 }
@@ -154,9 +141,6 @@ absl::Status Pass::Take(const RemoteValue& done) {
       records_ += batch.records;
       batch.lease = range.lease->index();
       batch.index = range.first_batch + b;
-      batch.bytes = batch.CountBytes();
-      waiting_bytes_ += batch.bytes;
-      most_step_bytes_ = std::max(most_step_bytes_, batch.bytes);
       if (options_.in_order) {
         const uint64_t lease = batch.lease;
         const uint32_t index = batch.index;
@@ -174,7 +158,7 @@ absl::Status Pass::Take(const RemoteValue& done) {
 
 absl::Status Pass::TakeResults(size_t most_pending) {
   while (pending_.size() >= most_pending ||
-         (!pending_.empty() && waiting_bytes_ >= options_.most_waiting_bytes)) {
+         (!pending_.empty() && records_ - records_emitted_ >= kMostWaitingRecords)) {
     MU_RETURN_IF_ERROR(CheckStop());
     if (options_.on_look) options_.on_look();
     if (const auto done = pending_.Next(kLook)) MU_RETURN_IF_ERROR(Take(done->value));
@@ -199,14 +183,6 @@ void Pass::LetEnd() {
   }
 }
 
-// What is in flight may all come while one result is waited for.
-uint64_t Pass::MostSteps(size_t functions) const {
-  const uint64_t bytes = functions * most_step_bytes_;
-  if (bytes == 0) return options_.steps_per_function;
-  const uint64_t steps = std::max<uint64_t>(1, options_.most_waiting_bytes / bytes);
-  return std::min<uint64_t>(options_.steps_per_function, steps);
-}
-
 absl::Status Pass::ReadAll(const Function& function) {
   uint64_t scheduled = 0;
   while (scheduled < total_) {
@@ -214,13 +190,12 @@ absl::Status Pass::ReadAll(const Function& function) {
     const int workers = std::max<int>(1, static_cast<int>(coordinator_.Counts().workers_ready));
     const uint64_t share =
         std::max<uint64_t>(1, (total_ - scheduled) / (4 * static_cast<uint64_t>(workers)));
-    const size_t in_flight = static_cast<size_t>(coordinator_.runtime().options().in_flight);
-    const size_t functions = 2 * in_flight * static_cast<size_t>(workers);
     const uint32_t steps = static_cast<uint32_t>(
-        std::min<uint64_t>({MostSteps(functions), share, total_ - scheduled}));
+        std::min<uint64_t>({options_.steps_per_function, share, total_ - scheduled}));
     pending_.Add(coordinator_.Schedule(function, {.steps = steps, .group = options_.group}));
     scheduled += steps;
-    MU_RETURN_IF_ERROR(TakeResults(functions));
+    const size_t in_flight = static_cast<size_t>(coordinator_.runtime().options().in_flight);
+    MU_RETURN_IF_ERROR(TakeResults(2 * in_flight * static_cast<size_t>(workers)));
   }
   MU_RETURN_IF_ERROR(TakeResults(1));
   return Join();

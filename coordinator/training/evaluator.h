@@ -27,10 +27,6 @@ struct ForEachBatchOptions {
   bool cancel = true;
   // Batches in the order of the dataset, whatever worker computed them.
   bool in_order = false;
-  // In order, results wait for those of a worker that is slow or hangs. When so many bytes of them
-  // wait, nothing more is scheduled. The functions in flight are of so few steps that they return
-  // no more either, once it is known how much a step returns; of one step at least.
-  uint64_t most_waiting_bytes = uint64_t{256} << 20;
   // Called several times a second while results are waited for; with a group not at its end.
   std::function<void()> on_look = nullptr;
 };
