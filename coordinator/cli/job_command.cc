@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -72,12 +73,20 @@ void WriteOneReport(const RunReport& report, const std::string& path, bool tell,
   TellOfReport(WriteReport(report, path), path, tell, notices);
 }
 
-// Of a job that was done: the report of the run that trained it. One that is lost is replaced by
-// none, since that of a run that has trained nothing would say 0 steps.
+// Whether it is of a run that has ended well.
+bool IsOfDoneRun(absl::string_view report) {
+  const auto json = nlohmann::json::parse(report.begin(), report.end(), nullptr, false);
+  const auto status = json.is_object() ? json.find("status") : json.end();
+  return status != json.end() && *status == "done";
+}
+
+// Of a job that was done: the report of the run that trained it. One that is lost, or is of a run
+// before that one, is replaced by none, since that of a run that has trained nothing would say 0
+// steps.
 void CopyReportOfDoneJob(const RunReport& report, const std::string& own, const std::string& to,
                          const Notices& notices) {
   const absl::StatusOr<std::string> text = ReadFile(own);
-  if (text.ok()) {
+  if (text.ok() && IsOfDoneRun(*text)) {
     absl::Status written = MakeDirectories(DirectoryOf(to));
     if (written.ok()) written = WriteFileAtomic(to, *text);
     TellOfReport(written, to, true, notices);

@@ -22,8 +22,8 @@ uint64_t UpdatesOf(const muster::TrainingProto& training, uint64_t steps_of_epoc
 
 // The batches of each lease of an epoch, from 0.
 using LeasesOfEpoch = std::function<absl::StatusOr<std::vector<uint32_t>>(uint64_t epoch)>;
-// Rounds of a job whose rounds end with each lease (RoundRules::one_lease). Errors are those of
-// `leases_of_epoch`.
+// Rounds of a job whose rounds end with each lease (RoundRules::one_lease). Of more than 16 epochs
+// the others count as the first ones. Errors are those of `leases_of_epoch`.
 absl::StatusOr<uint64_t> RoundsOfLeases(const muster::TrainingProto& training,
                                         const LeasesOfEpoch& leases_of_epoch);
 

@@ -215,6 +215,8 @@ absl::Status JobSession::TakeLock() {
   const JobHolder holder = ParseJobHolder(lock_.owner());
   MU_RETURN_IF_ERROR(
       MayReplace(holder, JobFingerprint(job_), options_.take_over, options_.job_dir));
+  // Nobody would go on with what the other one leaves.
+  if (AskedToStop(options_.stop)) return absl::CancelledError("stopped");
   Announce(absl::StrCat("replaces the coordinator (process ", holder.pid, " on ", holder.host,
                         ") that is training in ", options_.job_dir));
   return lock_.TakeOver(path, self);

@@ -80,7 +80,8 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   RunReport report = NewReport(job, options);
   JobSession session(job, models, options);
   if (before != nullptr) *error = before(session);
-  report.refused = absl::IsInvalidArgument(*error);
+  // Stopped before it had a folder of its own, too.
+  report.refused = absl::IsInvalidArgument(*error) || absl::IsCancelled(*error);
   if (session.done()) {
     session.TellDone(&report);
     return report;

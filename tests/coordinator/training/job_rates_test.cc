@@ -84,6 +84,13 @@ TEST(JobRatesTest, RoundsWithoutBackupsEndWithEachLease) {
   training.set_max_steps(24);
   EXPECT_EQ(rounds(), 1u);
   training.clear_max_steps();
+  training.set_epochs(4'000'000'000u);
+  EXPECT_EQ(rounds(), 40'000'000'000u);
+  EXPECT_EQ(asked.size(), 16u) << "the others are like these";
+  training.set_max_steps(157 * 1000 + 1);
+  EXPECT_EQ(rounds(), 10'001u);
+  training.clear_max_steps();
+  training.set_epochs(4);
   training.mutable_sync()->set_replicas(1);
   EXPECT_EQ(rounds(), 4u * 157u);
   EXPECT_THAT(RoundsOfLeases(training,

@@ -60,6 +60,32 @@ TEST_F(EarlyStopTest, SigtermWhileTheJobIsRead) {
   StopWhileItReads(training.get(), training->pid(), std::move(end));
 }
 
+// Nobody would go on with the job.
+TEST_F(EarlyStopTest, WhoIsStoppedBeforeItBeginsTakesNothingOver) {
+  const auto first = StartTraining({"--workers=1", "--ps=1"});
+  WaitForSteps();
+  ASSERT_EQ(::mkfifo(Path("placement.json").c_str(), 0600), 0);
+  const auto second =
+      Start({"train", EndlessJob(), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run"),
+             "--take_over", "--placement=load=" + Path("placement.json")});
+  UniqueFd end = WaitForReader(Path("placement.json"));
+  ASSERT_TRUE(end.valid());
+  MU_ASSERT_OK(second->Kill(SIGTERM));
+  EXPECT_TRUE(testing::Eventually([&] {
+    return Output().find("\nstopping cleanly; again to stop at once\n") != std::string::npos;
+  })) << Output();
+  const std::string report =
+      R"({"variables": [{"name": "user", "read_bytes": 1, "update_bytes": 1}]})";
+  ASSERT_EQ(::write(end.get(), report.data(), report.size()), static_cast<ssize_t>(report.size()));
+  end.Reset();
+  EXPECT_EQ(ExitOf(second.get()), 143) << Output();
+  EXPECT_FALSE(FileExists(Path("run/report.json"))) << "it is the first one's";
+  EXPECT_FALSE(FileExists(Path("run/epochs/2"))) << "it would end the first one";
+  MU_ASSERT_OK(first->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(first.get()), 130) << Output();
+  EXPECT_EQ(Report(Path("run/report.json"))["status"], "stopped");
+}
+
 class FirstProcessTest : public EarlyStopTest {
  protected:
   void SetUp() override {
