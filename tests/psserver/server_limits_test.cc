@@ -236,6 +236,14 @@ TEST_F(PsServerLimits, BeyondItsMemoryNoRowsAreCreatedAndTheOthersGoOn) {
   EXPECT_EQ(stats.rows(), 1u);
   const Counter* rows = telemetry_.counter("ps.pulled_rows", "");
   EXPECT_LT(rows->value(), 50) << "factors of products are no rows";
+
+  // What it held before says nothing of what it holds after it went back to initial values.
+  pb::RestoreRequest restore;
+  *restore.mutable_context() = context_;
+  restore.mutable_context()->set_generation(context_.generation() + 1);
+  MU_ASSERT_OK(full.Restore(restore));
+  context_ = restore.context();
+  MU_EXPECT_OK(pull(3, false));
 }
 
 }  // namespace
