@@ -152,8 +152,7 @@ Sym DropoutAgain(const Operand& dy, float rate, int64_t seed, int64_t index);
 Sym Read(const Variable& variable, const char* file = __builtin_FILE(),
          int line = __builtin_LINE());
 // Adds delta, of the variable's type and shape (or a number, for a scalar), when the step's updates
-// are pushed. A variable with a moving_part moves that part of the way towards delta instead;
-// of several in one function towards their mean.
+// are pushed. One with a moving_part moves that part of the way towards delta (deltas: their mean).
 void AssignAdd(const Variable& variable, const Operand& delta);
 // The variable gets this value, of its type and shape (or a number, for a scalar), when the step's
 // updates are pushed; the optimizer's slots keep what they hold (FTRL's go with the value). Of
