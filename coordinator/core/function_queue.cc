@@ -270,9 +270,8 @@ FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
   const auto it = Current(id, run);
   if (it == functions_.end()) {
     if (const auto superseded = superseded_.find(run); superseded != superseded_.end()) {
-      // Too late for an earlier round: what it began in this one would be too late as well.
       if (superseded->second.function == FunctionId())
-        workers_.at(superseded->second.worker).gave = true;
+        EndLate(id, &workers_.at(superseded->second.worker));
       EndSuperseded(superseded);
     }
     return Ended::kIgnored;

@@ -397,6 +397,7 @@ class FunctionQueue {
   bool TakeBack(FunctionId id, Function& function, RunId run);
   void EndSuperseded(std::map<RunId, Superseded>::iterator run);
   void ForgetSuperseded(bool of_groups);
+  void EndLate(FunctionId id, Worker* worker);  // a run that was for an earlier round
 
   const size_t in_flight_;
   const Binder binder_;
@@ -421,15 +422,14 @@ class FunctionQueue {
   KeptBytes kept_bytes_;            // of kept_
   uint64_t covered_bytes_ = 0;      // kept_bytes() right after the newest point, or less
   std::set<FunctionId> assigning_;  // assignments that are being made for the first time
-  bool scheduled_ = false, begun_ = false;
+  bool scheduled_ = false, begun_ = false, repeats_cancelled_ = false;
   std::map<CheckpointNumber, Point> points_{{kInitialValues, Point()}};
-  size_t uncovered_ = 0;  // of kept_: what the newest point lacks
-  bool repeats_cancelled_ = false;
+  size_t uncovered_ = 0;                // of kept_: what the newest point lacks
   std::map<WorkerId, Worker> workers_;  // see Changed
   std::list<Pool> pools_;               // of what was dispatched lately, the latest first
   std::map<RunId, Superseded> superseded_;
   StepTimes times_;
-  double time_ = 0;
+  double time_ = 0, round_began_ = 0;
   std::optional<double> now_;  // of the last Tick
   bool dispatched_ = false;    // something, since then
   uint64_t least_version_ = 0;

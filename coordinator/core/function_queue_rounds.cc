@@ -11,6 +11,8 @@ namespace {
 
 // A contribution is late when it has taken so many times what steps of its function take.
 constexpr double kLateTimes = 2;
+// Who was late by no more than this part of a step still begins the next round with the others.
+constexpr double kHardlyLate = 0.25;
 
 }  // namespace
 
@@ -190,11 +192,20 @@ size_t FunctionQueue::NextRound() {
   return late;
 }
 
+// What it began in the middle of the open round would be too late as well.
+void FunctionQueue::EndLate(FunctionId id, Worker* worker) {
+  const auto it = functions_.find(id);
+  const double median =
+      it == functions_.end() ? 0 : times_.Median(it->second.work.fingerprint).value_or(0);
+  if (time_ - round_began_ > kHardlyLate * median) worker->gave = true;
+}
+
 void FunctionQueue::ForgetRound() {
   contributed_.clear();
   decided_.clear();
   round_lease_.reset();
   refused_ = 0;
+  round_began_ = time_;
   for (auto& [id, worker] : workers_) worker.gave = false;
 }
 

@@ -98,9 +98,9 @@ class AfterALateStep : public testing::CoreRoundsTest {
     EXPECT_THAT(Result(3, 0), HasSubstr("commit 1: 1 (1), 3 (1)"));
     d_.Ended(3);
     EXPECT_THAT(Committed(), HasSubstr("start 2 on 0 from 0; start 4 on 0 from 0"));
-    d_.now += absl::Milliseconds(500);
   }
-  std::string SlowOneEnds() {
+  std::string SlowOneEnds(absl::Duration after) {
+    d_.now += after;
     return d_.Step(event::RunEnded{slow_, CallError::Of(absl::OkStatus())});
   }
 
@@ -110,7 +110,7 @@ class AfterALateStep : public testing::CoreRoundsTest {
 // Or each round would have to do without one of the two, which is still busy with what was for the
 // round before.
 TEST_F(AfterALateStep, WhoWasTooLateWaitsForTheNextRound) {
-  EXPECT_EQ(SlowOneEnds(), "");
+  EXPECT_EQ(SlowOneEnds(absl::Milliseconds(500)), "");
   d_.now += absl::Milliseconds(500);
   EXPECT_EQ(Result(2, 0), "keep 2");
   EXPECT_EQ(d_.Ended(2), "");
@@ -122,9 +122,14 @@ TEST_F(AfterALateStep, WhoWasTooLateWaitsForTheNextRound) {
 }
 
 TEST_F(AfterALateStep, WhoWasTooLateTakesTheStepOfWhoIsNow) {
-  EXPECT_EQ(SlowOneEnds(), "");
+  EXPECT_EQ(SlowOneEnds(absl::Milliseconds(500)), "");
   EXPECT_EQ(d_.TickAfter(absl::Seconds(1)), "");
   EXPECT_EQ(d_.TickAfter(absl::Milliseconds(500)), "start 5 on 1 from 0");
+}
+
+// Of equal workers the last one is always a little late.
+TEST_F(AfterALateStep, WhoWasHardlyLateBeginsWithTheOthers) {
+  EXPECT_EQ(SlowOneEnds(absl::Milliseconds(249)), "start 5 on 1 from 0");
 }
 
 }  // namespace
