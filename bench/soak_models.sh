@@ -10,8 +10,9 @@ from=$PWD
 record=$(realpath -m "${1:?usage: bench/soak_models.sh RECORD [option of coordinator soak ...]}")
 shift
 data=${MUSTER_DATA:+$(realpath -m "$MUSTER_DATA")}
+build=${MUSTER_BUILD:+$(realpath -m "$MUSTER_BUILD")}
 cd "$(dirname "$0")/.."
-bin=$(realpath "${MUSTER_BUILD:-build}/bin")
+bin=$(realpath "${build:-build}/bin")
 mnist=${data:-data}/mnist
 [[ -e $mnist/train-images-idx3-ubyte.gz ]] ||
   { echo "there is no $mnist; run \`deploy/fetch_data.sh mnist\`, or say with MUSTER_DATA which folder has mnist" >&2; exit 1; }
