@@ -378,7 +378,7 @@ TEST_F(RestartTest, AJobThatIsDoneIsNotTrainedAgain) {
   again.back() = "--report=" + Path("again.json");
   EXPECT_EQ(Run(again), 0) << Output();
   EXPECT_EQ(ReadFile(Path("again.json")).value_or(""), report);
-  // Where it is lost, with that of a stop before it left, the one that was asked for is all there is.
+  // Where that of a stop is left of it, the one that was asked for is all there is.
   MU_ASSERT_OK(WriteFileAtomic(Path("run/report.json"), R"({"status": "stopped"})"));
   again.back() = "--report=" + Path("asked.json");
   EXPECT_EQ(Run(again), 0) << Output();
