@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/op_table.h"
 #include "common/graph/verifier.h"
+#include "common/tensor/tensor.h"
 #include "coordinator/frontend/trace_graph.h"
 #include "coordinator/passes/passes.h"
 #include "coordinator/passes/rewriter.h"
