@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/base/status.h"
 #include "common/env/file.h"
 #include "psserver/checkpoint/checkpoint.h"
 #include "psserver/store/store.h"
